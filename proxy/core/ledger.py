@@ -1,0 +1,287 @@
+"""The books: holds, their endings, and what each ending costs. Pure; every home of the ledger calls this.
+
+A *hold* reserves credits for one call before its first byte is sent. It ends at most once: *settled* at a charge,
+*voided*, or *expired*. What cannot be known is charged at the hold rather than given away. Entries are appended and never
+changed; `Projection` is what they add up to and can be rebuilt from them.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Final
+
+from proxy.units import Credits
+
+
+class Phase(Enum):
+    """Where the life of a hold stands."""
+
+    HELD = "held"
+    SETTLED = "settled"
+    VOIDED = "voided"
+    EXPIRED = "expired"
+
+
+class Move(Enum):
+    """What may happen to a hold."""
+
+    SETTLE = "settle"
+    VOID = "void"
+    EXPIRE = "expire"
+
+
+NEXT: Final[Mapping[Phase, Mapping[Move, Phase]]] = {
+    Phase.HELD: {Move.SETTLE: Phase.SETTLED, Move.VOID: Phase.VOIDED, Move.EXPIRE: Phase.EXPIRED},
+    # A stream can outlive its hold. The gateway charged for it all the same, so the late settlement is booked.
+    Phase.EXPIRED: {Move.SETTLE: Phase.SETTLED},
+    Phase.SETTLED: {},
+    Phase.VOIDED: {},
+}
+
+
+class Ending(Enum):
+    """How a request ended, as the books see it. A closed list: each has a rule below."""
+
+    ANSWERED = "answered"
+    HIT = "hit"
+    REFUSED = "refused"
+    NEVER_SENT = "never_sent"
+    GATEWAY_REFUSED = "gateway_refused"
+    GATEWAY_FAILED = "gateway_failed"
+    UPSTREAM_BROKE = "upstream_broke"
+    TIMED_OUT = "timed_out"
+    CALLER_LEFT = "caller_left"
+
+
+class Rule(Enum):
+    """What an ending costs."""
+
+    NOTHING = "nothing"
+    NOTHING_UNCERTAIN = "nothing_uncertain"
+    USAGE = "usage"
+    METERED_ELSE_HELD = "metered_else_held"
+
+
+CHARGE: Final[Mapping[Ending, Rule]] = {
+    Ending.ANSWERED: Rule.USAGE,
+    Ending.HIT: Rule.NOTHING,
+    Ending.REFUSED: Rule.NOTHING,
+    Ending.NEVER_SENT: Rule.NOTHING,
+    Ending.GATEWAY_REFUSED: Rule.NOTHING,
+    # The gateway does not say whether a failed call was charged: nothing is booked, and the call is counted for whoever
+    # compares the balance.
+    Ending.GATEWAY_FAILED: Rule.NOTHING_UNCERTAIN,
+    # The gateway bills what it produced and says so last. Cut short, the call costs what was seen, else its hold.
+    Ending.UPSTREAM_BROKE: Rule.METERED_ELSE_HELD,
+    Ending.TIMED_OUT: Rule.METERED_ELSE_HELD,
+    Ending.CALLER_LEFT: Rule.METERED_ELSE_HELD,
+}
+
+CALL_COUNTS: Final[Mapping[Ending, int]] = {
+    # A tool call counts as one when it executed (2xx), a JSON-RPC error included, and when nobody can know.
+    Ending.ANSWERED: 1,
+    Ending.HIT: 0,
+    Ending.REFUSED: 0,
+    Ending.NEVER_SENT: 0,
+    Ending.GATEWAY_REFUSED: 0,
+    Ending.GATEWAY_FAILED: 0,
+    Ending.UPSTREAM_BROKE: 1,
+    Ending.TIMED_OUT: 1,
+    Ending.CALLER_LEFT: 1,
+}
+
+
+class Basis(Enum):
+    """What a charge was computed from, in falling order of trust."""
+
+    GATEWAY = "gateway"
+    USAGE = "usage"
+    METERED = "metered"
+    HOLD = "hold"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What one ending costs.
+
+    credits:   units of 1e-8 credit.          calls: tool calls counted, 0 or 1.
+    basis:     what the figure rests on.      uncertain: only the gateway knows whether it charged.
+    """
+
+    credits: Credits
+    basis: Basis
+    calls: int = 0
+    uncertain: bool = False
+
+
+NO_CHARGE: Final = Charge(Credits(0), Basis.NOTHING)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What is known of an exchange's cost when it ends; None where nothing is known. All in units of 1e-8 credit.
+
+    gateway:  the gateway's own figure (a header or `credits` in the body).
+    reported: reported usage at its price.
+    metered:  what was seen of the output at its price, an estimate.
+    """
+
+    gateway: Credits | None = None
+    reported: Credits | None = None
+    metered: Credits | None = None
+
+
+def charge(ending: Ending, figures: Figures, held: Credits, *, is_call: bool = False) -> Charge:
+    """What an exchange costs, by the tables above: never zero merely because usage was missing."""
+    calls = CALL_COUNTS[ending] if is_call else 0
+    rule = CHARGE[ending]
+    if rule is Rule.NOTHING:
+        return replace(NO_CHARGE, calls=calls)
+    if rule is Rule.NOTHING_UNCERTAIN:
+        return replace(NO_CHARGE, calls=calls, uncertain=True)
+    uncertain = is_call and rule is Rule.METERED_ELSE_HELD
+    for amount, basis in (
+        (figures.gateway, Basis.GATEWAY),
+        (figures.reported, Basis.USAGE),
+        (figures.metered, Basis.METERED),
+    ):
+        if amount is not None:
+            return Charge(amount, basis, calls, uncertain)
+    return Charge(held, Basis.HOLD, calls, uncertain)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What an entry is about. Accounts are derived from these under whatever policy is current."""
+
+    team: str
+    key: str
+    route: str
+    model: str | None = None
+    suite: str | None = None
+    tool: str | None = None
+    credential: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Reserve `credits` for one call; `sent` is part of the same entry, so a crash after it counts as spent."""
+
+    hold: str
+    facts: Facts
+    credits: Credits
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """End a hold at a charge."""
+
+    hold: str
+    charge: Charge
+    ending: Ending
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Void:
+    """End a hold at nothing."""
+
+    hold: str
+    ending: Ending
+    at_s: float
+    uncertain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Expire:
+    """End a hold because nobody ended it in time: its money is free again until a late settlement says otherwise."""
+
+    hold: str
+    at_s: float
+
+
+Step = Hold | Settle | Void | Expire
+MOVE: Final = {Settle: Move.SETTLE, Void: Move.VOID, Expire: Move.EXPIRE}
+
+
+class Outcome(Enum):
+    """What became of one step."""
+
+    OK = "ok"
+    DUPLICATE_HOLD = "duplicate_hold"
+    NO_SUCH_HOLD = "no_such_hold"
+    ALREADY_RESOLVED = "already_resolved"
+
+
+@dataclass(frozen=True, slots=True)
+class HoldState:
+    """One hold as its entries left it."""
+
+    facts: Facts
+    phase: Phase
+    held: Credits
+    charged: Credits = Credits(0)
+
+
+def move(state: HoldState | None, step: Step) -> tuple[HoldState | None, Outcome]:
+    """The state of a hold after one step, and the step's outcome; a step that does not fit changes nothing."""
+    if isinstance(step, Hold):
+        if state is not None:
+            return state, Outcome.DUPLICATE_HOLD
+        return HoldState(step.facts, Phase.HELD, step.credits), Outcome.OK
+    if state is None:
+        return None, Outcome.NO_SUCH_HOLD
+    after = NEXT[state.phase].get(MOVE[type(step)])
+    if after is None:
+        return state, Outcome.ALREADY_RESOLVED
+    charged = step.charge.credits if isinstance(step, Settle) else Credits(0)
+    return replace(state, phase=after, charged=charged), Outcome.OK
+
+
+@dataclass(slots=True)
+class Projection:
+    """What the entries add up to: open holds, and credits held and spent per team, all in units of 1e-8 credit.
+
+    Holds that came to their end are remembered up to `resolved_max`, so that a second ending is told from an unknown hold.
+    """
+
+    resolved_max: int = 100_000
+    holds: dict[str, HoldState] = field(default_factory=dict)
+    held: dict[str, int] = field(default_factory=dict)
+    spent: dict[str, int] = field(default_factory=dict)
+    calls: int = 0
+    _resolved: dict[str, HoldState] = field(default_factory=dict)
+
+    def apply(self, step: Step) -> Outcome:
+        """Take one step. Only an `OK` step changes anything."""
+        before = self.holds.get(step.hold) or self._resolved.get(step.hold)
+        after, outcome = move(before, step)
+        if outcome is not Outcome.OK or after is None:
+            return outcome
+        team = after.facts.team
+        was_held = before.held if before is not None and before.phase is Phase.HELD else 0
+        now_held = after.held if after.phase is Phase.HELD else 0
+        self.held[team] = self.held.get(team, 0) + now_held - was_held
+        self.spent[team] = self.spent.get(team, 0) + after.charged - (before.charged if before is not None else 0)
+        if isinstance(step, Settle):
+            self.calls += step.charge.calls
+        if after.phase is Phase.HELD:
+            self.holds[step.hold] = after
+        else:
+            self.holds.pop(step.hold, None)
+            self._resolved[step.hold] = after
+            while len(self._resolved) > self.resolved_max:
+                del self._resolved[next(iter(self._resolved))]
+        return outcome
+
+    def replay(self, steps: Iterable[Step]) -> None:
+        """Take many steps, as at a start."""
+        for step in steps:
+            self.apply(step)
+
+    @property
+    def open_holds(self) -> int:
+        """How many holds have no ending yet."""
+        return len(self.holds)

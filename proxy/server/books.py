@@ -1,0 +1,81 @@
+"""The books as the server uses them: a hold is waited for, its ending never is.
+
+Ending a hold is a plain call that cannot be cancelled: the entry is written by a task of its own, which a drain waits
+for. So a handler may be cancelled at any `await` and its hold still comes to an end.
+"""
+
+import asyncio
+from typing import Final
+
+from proxy.core.ledger import Ending, Hold, Outcome, Settle, Void
+from proxy.errors import ProxyError
+from proxy.stores.ledger.contract import LedgerStore, LedgerUnavailable
+
+RETRY_S: Final = 0.5
+"""Pause before an ending that could not be written is tried again; it is kept until it is."""
+
+
+class Books:
+    """Holds and endings on one home of the ledger."""
+
+    def __init__(self, store: LedgerStore) -> None:
+        self._store: Final = store
+        self._writing: Final[set[asyncio.Task[None]]] = set()
+        self.available = True
+
+    async def hold(self, hold: Hold) -> None:
+        """Commit a hold; raises ProxyError when the ledger cannot take it.
+
+        A caller cancelled while the commit runs has its hold voided as soon as the commit returns.
+        """
+        commit = asyncio.ensure_future(self._store.apply([hold]))
+        try:
+            (outcome,) = await asyncio.shield(commit)
+        except asyncio.CancelledError:
+            commit.add_done_callback(lambda done: self._void_after(done, hold))
+            raise
+        except LedgerUnavailable as error:
+            self.available = False
+            raise ProxyError(
+                "ledger_unavailable",
+                "The ledger cannot take entries now, so nothing that spends is admitted. Whoever runs the proxy finds "
+                "the cause in its log.",
+            ) from error
+        self.available = True
+        assert outcome is Outcome.OK, outcome
+
+    def _void_after(self, commit: "asyncio.Future[list[Outcome]]", hold: Hold) -> None:
+        if not commit.cancelled() and commit.exception() is None and commit.result() == [Outcome.OK]:
+            self.end(Void(hold.hold, Ending.NEVER_SENT, hold.at_s))
+
+    def end(self, step: Settle | Void) -> None:
+        """Write an ending; returns at once and cannot fail."""
+        task = asyncio.get_running_loop().create_task(self._write(step))
+        self._writing.add(task)
+        task.add_done_callback(self._writing.discard)
+
+    async def _write(self, step: Settle | Void) -> None:
+        while True:
+            try:
+                await self._store.apply([step])
+            except LedgerUnavailable:
+                self.available = False
+                await asyncio.sleep(RETRY_S)
+            else:
+                self.available = True
+                return
+
+    @property
+    def open_holds(self) -> int:
+        """Holds without an ending in the home."""
+        return self._store.projection.open_holds
+
+    async def written(self) -> None:
+        """Wait until every ending so far is in the home."""
+        while self._writing:
+            await asyncio.wait(list(self._writing))
+
+    async def close(self) -> None:
+        """Write what is left and close the home."""
+        await self.written()
+        await self._store.close()

@@ -1,0 +1,69 @@
+"""One request on its way through the stages: what each stage learned, and nothing shared with another request."""
+
+import time
+from dataclasses import dataclass, field
+
+from proxy.core.body import Facts, McpFacts
+from proxy.core.ledger import NO_CHARGE, Charge, Ending
+from proxy.core.policy import Policy, Team
+from proxy.server.exchange import OpenHold, Source
+from proxy.server.inbound import Inbound
+from proxy.server.routes import Dialect, Match, Route
+from proxy.server.upstream import Outgoing
+from proxy.units import Credits
+
+
+@dataclass(slots=True)
+class Call:
+    """Filled in from left to right by the stages of `pipeline.STAGES`; read by `record` at the end.
+
+    policy:   the one in force when the call came; a reload does not change a running call.
+    began_s:  monotonic.      at_s: wall clock.      held: units of 1e-8 credit.
+    """
+
+    id: str
+    inbound: Inbound
+    policy: Policy
+    at_s: float
+    began_s: float = field(default_factory=time.monotonic)
+    stage: str = "receive"
+    match: Match | None = None
+    team: Team | None = None
+    key_id: str = ""
+    gateway_key: str | None = None
+    body: bytes = b""
+    facts: Facts | None = None
+    mcp: McpFacts | None = None
+    out: Outgoing | None = None
+    cache_status: str = "sluicegate; fwd=bypass"
+    hold: OpenHold | None = None
+    source: Source | None = None
+    shared: bool = False
+    status: int = 0
+    ending: Ending | None = None
+    reason: str = ""
+    upstream_status: int = 0
+    charge: Charge = NO_CHARGE
+    held: Credits = Credits(0)  # noqa: RUF009  (a number by another name)
+    waited_s: float = 0.0
+    first_byte_s: float | None = None
+    sent_bytes: int = 0
+    empty_answer: bool = False
+
+    @property
+    def route(self) -> Route | None:
+        """The row of the table, once known."""
+        return self.match.route if self.match else None
+
+    @property
+    def dialect(self) -> Dialect:
+        """Whose words the caller reads; the gateway's own until the route is known."""
+        return self.match.route.dialect if self.match else Dialect.GATEWAY
+
+    @property
+    def native(self) -> bool:
+        return self.dialect is Dialect.NATIVE
+
+    @property
+    def model(self) -> str | None:
+        return self.facts.model if self.facts else None

@@ -1,0 +1,361 @@
+"""One upstream call: owner of its hold, its meter and its ending.
+
+Callers read from an exchange, they never own it. It ends exactly once, whatever happens: when the answer was read to its
+end, when the gateway failed, when the reading task was cancelled, or when everybody who wanted the answer has left and
+the bounds of reading on were met. `DirectSource` reads it in the caller's own task; `SharedSource` gives it a task of its
+own and a spool, so that there is no first reader whose leaving would hurt the others.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from proxy.core.ledger import NO_CHARGE, Charge, Ending, Settle, Void, charge
+from proxy.core.pricing import Metered, figures
+from proxy.core.usage import Meter
+from proxy.server.books import Books
+from proxy.server.spool import Spool
+from proxy.server.upstream import Abandoned, Answer, Broke, Outgoing, Upstream, UpstreamFault
+from proxy.units import Credits
+
+
+@dataclass(frozen=True, slots=True)
+class OpenHold:
+    """The hold an exchange owns.
+
+    credits:     units of 1e-8 credit.          is_call: a tool call, counted as one.
+    input_bytes: text bytes of the request, the base of an estimate when the gateway never says.
+    """
+
+    id: str
+    credits: Credits
+    is_call: bool
+    input_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How far an answer is read on after its caller left: seconds, bytes, and how many answers at once."""
+
+    seconds: float
+    bytes: int
+    at_once: int
+
+
+class Exchanges:
+    """All open exchanges of the process, for drain and for the bound on reading on."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self.bounds: Final = bounds
+        self.open: Final[set[Exchange]] = set()
+        self.reading_on = 0
+        self._empty: Final = asyncio.Event()
+        self._empty.set()
+
+    def add(self, exchange: "Exchange") -> None:
+        """Count an exchange in."""
+        self.open.add(exchange)
+        self._empty.clear()
+
+    def remove(self, exchange: "Exchange") -> None:
+        """Count an exchange out."""
+        self.open.discard(exchange)
+        if not self.open:
+            self._empty.set()
+
+    async def finished(self) -> None:
+        """Wait until none is open."""
+        await self._empty.wait()
+
+
+class Exchange:
+    """One upstream call. Open it, read it to `b""`, or let go of it; the hold ends by itself."""
+
+    def __init__(
+        self,
+        upstream: Upstream,
+        out: Outgoing,
+        *,
+        meter: Meter,
+        hold: OpenHold | None,
+        books: Books,
+        among: Exchanges,
+        wall: Callable[[], float],
+    ) -> None:
+        self._upstream: Final = upstream
+        self._out: Final = out
+        self.meter: Final = meter
+        self.hold: Final = hold
+        self._books: Final = books
+        self._among: Final = among
+        self._wall: Final = wall
+        self._patience: asyncio.Timeout | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._abandoned = False
+        self._left_bytes = 0
+        self._hold_kept = False
+        self.left = False
+        self.answer: Answer | None = None
+        self.ending: Ending | None = None
+        self.charge: Charge = NO_CHARGE
+        self.opened_s = 0.0
+        self.head_s: float | None = None
+        self.ended_s: float | None = None
+        among.add(self)
+
+    def __repr__(self) -> str:
+        state = "new" if not self.opened_s else "open" if self.ending is None else self.ending.value
+        return f"<exchange {self._out.method} {self._out.target.partition('?')[0]}: {state}>"
+
+    async def open(self) -> Answer:
+        """Send the request; the answer's head. Raises UpstreamFault, with the hold at its end."""
+        self.opened_s = time.monotonic()
+        try:
+            async with asyncio.timeout(None) as self._patience:
+                if self._abandoned:
+                    raise Abandoned("the caller left")
+                answer = await self._upstream.send(self._out)
+        except TimeoutError as error:
+            self.end(Ending.CALLER_LEFT)
+            raise Abandoned("the caller left before the gateway answered") from error
+        except UpstreamFault as fault:
+            self.end(fault.ending)
+            raise
+        except BaseException:
+            # Cancelled with the request on its way: it may have been charged.
+            self.end(Ending.CALLER_LEFT)
+            raise
+        finally:
+            self._patience = None
+        self.head_s = time.monotonic()
+        self.answer = answer
+        return answer
+
+    async def read(self) -> bytes:
+        """The next piece of the answer, metered; `b""` once, at its end. Raises UpstreamFault."""
+        assert self.answer is not None
+        if self.ending is not None:
+            return b""
+        try:
+            piece = await self.answer.read()
+        except UpstreamFault as fault:
+            self.meter.close()
+            self.end(Ending.CALLER_LEFT if self._abandoned else fault.ending)
+            raise
+        except BaseException:
+            self.end(Ending.CALLER_LEFT)
+            raise
+        if piece:
+            self.meter.feed(piece)
+            if self.left:
+                self._left_bytes += len(piece)
+                if self._left_bytes > self._among.bounds.bytes:
+                    self.abandon()
+            return piece
+        self.meter.close()
+        self.end(self._natural_ending(self.answer))
+        return b""
+
+    def _natural_ending(self, answer: Answer) -> Ending:
+        if self.left:
+            return Ending.CALLER_LEFT
+        if answer.status >= 500:
+            return Ending.GATEWAY_FAILED
+        if answer.status >= 300:
+            return Ending.GATEWAY_REFUSED
+        return Ending.ANSWERED if self.meter.terminal else Ending.UPSTREAM_BROKE
+
+    def caller_left(self) -> None:
+        """Nobody waits for this answer any more: it is read on for its usage, within the bounds."""
+        if self.left or self.ending is not None:
+            return
+        self.left = True
+        if self._among.reading_on >= self._among.bounds.at_once:
+            self.abandon()
+            return
+        self._among.reading_on += 1
+        self._timer = asyncio.get_running_loop().call_later(self._among.bounds.seconds, self.abandon)
+
+    def caller_came(self) -> None:
+        """Somebody waits again."""
+        if self.left and self.ending is None:
+            self.left = False
+            self._stop_reading_on()
+
+    def _stop_reading_on(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            self._among.reading_on -= 1
+
+    def abandon(self) -> None:
+        """Stop waiting for the gateway; what was metered so far is what is known."""
+        self._abandoned = True
+        if self._patience is not None:
+            self._patience.reschedule(asyncio.get_running_loop().time())
+        elif self.answer is not None:
+            self.answer.close()
+            self.end(Ending.CALLER_LEFT)
+
+    def keep_hold(self) -> OpenHold | None:
+        """Take the hold over: the work goes on at the gateway after this answer, and somebody else ends it."""
+        self._hold_kept = True
+        return self.hold
+
+    def end(self, ending: Ending) -> Charge:
+        """Bring the exchange to its end, once; later calls change nothing. Cannot fail and does not wait."""
+        if self.ending is not None:
+            return self.charge
+        self.ending = ending
+        self.ended_s = time.monotonic()
+        self._stop_reading_on()
+        self._among.remove(self)
+        if self.answer is not None:
+            self.answer.close()
+        if self.hold is not None and not self._hold_kept:
+            self.charge = self._cost(ending, self.hold)
+            now_s = self._wall()
+            if self.charge.credits or self.charge.calls or ending is Ending.ANSWERED:
+                self._books.end(Settle(self.hold.id, self.charge, ending, now_s))
+            else:
+                self._books.end(Void(self.hold.id, ending, now_s, self.charge.uncertain))
+        return self.charge
+
+    def _cost(self, ending: Ending, hold: OpenHold) -> Charge:
+        usage = self.meter.usage
+        seen = Metered(
+            input=usage.paid_input,
+            output=usage.output,
+            output_bytes=self.meter.output_bytes,
+            input_bytes=hold.input_bytes,
+            credits=usage.credits,
+        )
+        known = figures(seen, complete=self.meter.terminal)
+        if hold.is_call:
+            # A tool call costs its unit price, which the hold is; usage says nothing about it.
+            return charge(ending, type(known)(reported=hold.credits), hold.credits, is_call=True)
+        return charge(ending, known, hold.credits)
+
+
+class Source(Protocol):
+    """Where a caller reads an answer from."""
+
+    @property
+    def exchange(self) -> Exchange: ...
+
+    async def head(self) -> Answer:
+        """The answer's head; raises UpstreamFault."""
+        ...
+
+    def pieces(self) -> AsyncIterator[bytes]:
+        """The body; raises UpstreamFault where the gateway broke off."""
+        ...
+
+    def leave(self) -> None:
+        """The caller is gone."""
+        ...
+
+
+class DirectSource:
+    """An exchange read in the caller's own task, which reads on when the caller has left."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.exchange: Final = exchange
+
+    async def head(self) -> Answer:
+        """Send the request and wait for the head."""
+        return await self.exchange.open()
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Read from the gateway."""
+        while piece := await self.exchange.read():
+            yield piece
+
+    def leave(self) -> None:
+        """Nobody else reads this exchange."""
+        self.exchange.caller_left()
+
+
+class Shared:
+    """An exchange in a task of its own, with the bytes in a spool for whoever follows."""
+
+    def __init__(self, exchange: Exchange, spool_bytes: int) -> None:
+        self.exchange: Final = exchange
+        self._spool: Final = Spool(spool_bytes)
+        self._head: Final[asyncio.Future[Answer]] = asyncio.get_running_loop().create_future()
+        # A fault nobody is left to hear of must not be reported as forgotten.
+        self._head.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self._fault: UpstreamFault | None = None
+        self.task: Final = asyncio.get_running_loop().create_task(self._run())
+
+    @property
+    def joinable(self) -> bool:
+        """True while a newcomer would get every byte."""
+        return self._spool.whole and self._fault is None and not self.task.done()
+
+    async def _run(self) -> None:
+        try:
+            self._head.set_result(await self.exchange.open())
+            while piece := await self.exchange.read():
+                await self._spool.write(piece)
+        except UpstreamFault as fault:
+            self._fault = fault
+            if not self._head.done():
+                self._head.set_exception(fault)
+        finally:
+            self.exchange.end(Ending.CALLER_LEFT)
+            if not self._head.done():
+                self._head.set_exception(Broke("the proxy stopped"))
+            self._spool.finish()
+
+    def join(self) -> "SharedSource":
+        """A reader's own view from the first byte; only while `joinable`."""
+        self.exchange.caller_came()
+        return SharedSource(self, self._spool)
+
+    async def head(self) -> Answer:
+        """The head, the same for all."""
+        return await asyncio.shield(self._head)
+
+    def fault(self) -> UpstreamFault | None:
+        """What broke the answer, once all pieces are read."""
+        return self._fault
+
+    def reader_left(self) -> None:
+        """A reader gave its place up."""
+        if self._spool.readers == 0:
+            self.exchange.caller_left()
+
+
+class SharedSource:
+    """One reader of a shared exchange."""
+
+    def __init__(self, shared: Shared, spool: Spool) -> None:
+        self._shared: Final = shared
+        self._spool: Final = spool
+        self._reader: Final = spool.join()
+        self._left = False
+
+    @property
+    def exchange(self) -> Exchange:
+        return self._shared.exchange
+
+    async def head(self) -> Answer:
+        """The head, the same for all."""
+        return await self._shared.head()
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The bytes at this reader's pace."""
+        async for piece in self._spool.read(self._reader):
+            yield piece
+        if fault := self._shared.fault():
+            raise fault
+
+    def leave(self) -> None:
+        """Give the place up; the others go on."""
+        if not self._left:
+            self._left = True
+            self._spool.leave(self._reader)
+            self._shared.reader_left()

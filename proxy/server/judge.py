@@ -1,0 +1,58 @@
+"""Where bodies are judged: small ones at once, large ones in a process of their own.
+
+Reading 25 MB of JSON holds the interpreter for a quarter of a second, and every stream with it. The worker gives facts
+back, never the tree.
+"""
+
+import asyncio
+import multiprocessing
+from collections.abc import Callable
+from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, Final
+
+from proxy.core import body
+
+LARGE: Final = 256 * 1024
+"""Bytes from which the worker judges; below, the way there and back costs more than the reading."""
+
+Judged = body.Facts | body.McpFacts
+
+
+class Judge:
+    """Judges bodies; start the worker with the first large one."""
+
+    def __init__(self, make_pool: Callable[[], Executor] | None = None) -> None:
+        self._make_pool: Final = make_pool or _one_worker
+        self._pool: Executor | None = None
+
+    async def facts(self, raw: bytes, family: body.BodyKind) -> Judged:
+        """Facts of a body; raises ProxyError `bad_request`."""
+        if len(raw) < LARGE:
+            return body.judge(raw, family)
+        return await self._elsewhere(raw, family)
+
+    async def _elsewhere(self, raw: bytes, family: body.BodyKind) -> Judged:
+        loop = asyncio.get_running_loop()
+        for _ in range(2):
+            if self._pool is None:
+                self._pool = self._make_pool()
+            try:
+                facts: Any = await loop.run_in_executor(self._pool, body.judge_large, raw, family)
+            except BrokenProcessPool:
+                # The worker was killed; a new one judges the same bytes.
+                self._pool = None
+                continue
+            return body.judged(facts)
+        return body.judge(raw, family)
+
+    async def close(self) -> None:
+        """Let the worker go."""
+        if self._pool is not None:
+            pool, self._pool = self._pool, None
+            await asyncio.to_thread(pool.shutdown, wait=True, cancel_futures=True)
+
+
+def _one_worker() -> Executor:
+    # Spawned, not forked: a fork would take the gateway key, the sockets and the ledger's lock along.
+    return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))

@@ -1,0 +1,72 @@
+"""Holds of operations that outlive their first answer: bound to the operation's id until a poll tells how it ended.
+
+In memory: after a restart nothing is known of them, and their holds are gone with the ledger that had them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from proxy.core.ledger import Basis, Charge, Ending, Settle, Void, charge
+from proxy.core.operations import Work, work
+from proxy.core.pricing import Metered, figures
+from proxy.core.usage import Meter, Usage
+from proxy.observe.metrics import Metrics
+from proxy.server.books import Books
+from proxy.server.exchange import Exchange, OpenHold
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Whose work it is, and the hold it carries."""
+
+    team: str
+    hold: OpenHold
+
+
+class Operations:
+    """Open operations by the gateway's id."""
+
+    def __init__(self, books: Books, metrics: Metrics, wall: Callable[[], float]) -> None:
+        self._books: Final = books
+        self._metrics: Final = metrics
+        self._wall: Final = wall
+        self._open: Final[dict[str, Operation]] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def take_over(self, team: str, exchange: Exchange) -> bool:
+        """Take the hold of an exchange whose work goes on; False when its answer says that it does not."""
+        meter = exchange.meter
+        hold = exchange.hold
+        if hold is None or meter.response_id is None or meter.status is None or work(meter.status) is not Work.OPEN:
+            return False
+        self._open[meter.response_id] = Operation(team, hold)
+        self._metrics.set("operations_open", "response", to=len(self._open))
+        return True
+
+    def polled(self, operation_id: str, meter: Meter) -> Charge | None:
+        """A poll or cancel told how an operation stands: end its hold when the work has ended."""
+        operation = self._open.get(operation_id)
+        state = work(meter.status)
+        if operation is None or state is Work.OPEN:
+            return None
+        del self._open[operation_id]
+        self._metrics.set("operations_open", "response", to=len(self._open))
+        hold, now_s = operation.hold, self._wall()
+        if state is Work.FAILED:
+            self._books.end(Void(hold.id, Ending.GATEWAY_FAILED, now_s))
+            return None
+        cost = _cost(meter.usage, hold)
+        self._books.end(Settle(hold.id, cost, Ending.ANSWERED, now_s))
+        return cost
+
+
+def _cost(usage: Usage, hold: OpenHold) -> Charge:
+    """Reported usage, else the hold: what ran in the background was not metered on its way."""
+    seen = Metered(usage.paid_input, usage.output, credits=usage.credits)
+    known = figures(seen, complete=True)
+    if known.gateway is None and known.reported is None:
+        return Charge(hold.credits, Basis.HOLD)
+    return charge(Ending.ANSWERED, known, hold.credits)

@@ -1,0 +1,66 @@
+"""Everything a request needs besides itself, put together in `app.py` and handed on as one value."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from proxy.config.secret import Secret
+from proxy.config.settings import Settings
+from proxy.core.policy import Policy
+from proxy.observe.log import RequestLog
+from proxy.observe.metrics import Metrics
+from proxy.server.books import Books
+from proxy.server.exchange import Exchanges
+from proxy.server.judge import Judge
+from proxy.server.operations import Operations
+from proxy.server.recall import InFlight
+from proxy.server.upstream import Upstream
+
+
+@dataclass(slots=True)
+class State:
+    """The few things that change while the process runs; everything else is replaced whole or never.
+
+    policy:           swapped whole by a reload.
+    gateway_key:      read again when the gateway refuses it.
+    key_refused:      the gateway refused our key and has not accepted one since.
+    draining:         no new work is taken.
+    """
+
+    policy: Policy
+    gateway_key: Secret | None
+    key_refused: bool = False
+    draining: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The proxy's parts.
+
+    instance: names this process in `Via`, for loop detection.
+    wall:     seconds since the epoch.
+    new_id:   makes a request id.
+    reread_key: reads the gateway key file again.
+    """
+
+    settings: Settings
+    state: State
+    books: Books
+    upstream: Upstream
+    exchanges: Exchanges
+    operations: Operations
+    in_flight: InFlight
+    judge: Judge
+    metrics: Metrics
+    log: RequestLog
+    instance: str
+    wall: Callable[[], float]
+    new_id: Callable[[], str]
+    reread_key: Callable[[], Secret | None]
+    allowed_hosts: frozenset[str]
+    any_ip_host: bool
+    closing: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+
+    @property
+    def ready(self) -> bool:
+        """Whether new work would be taken."""
+        return not self.state.draining and not self.state.key_refused and self.books.available

@@ -1,0 +1,106 @@
+"""The bytes of one answer, kept for many readers who each follow at their own pace.
+
+As long as everything still fits the bound, newcomers can begin at the first byte. Beyond it the oldest bytes that all
+present readers have taken are let go, nobody new may join, and the writer waits for the slowest reader, whose own write
+deadline ends it if it does not read at all.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Final
+
+
+class Reader:
+    """One reader's place: `at` counts pieces from the first."""
+
+    __slots__ = ("at",)
+
+    def __init__(self) -> None:
+        self.at = 0
+
+
+class Spool:
+    """One writer, many readers."""
+
+    def __init__(self, bytes_max: int) -> None:
+        """bytes_max: how far the writer may run ahead of the slowest reader, and how long newcomers may join."""
+        self._bytes_max: Final = bytes_max
+        self._pieces: Final[deque[bytes]] = deque()
+        self._first = 0
+        self._size = 0
+        self._readers: Final[set[Reader]] = set()
+        self._waiting: Final[list[asyncio.Future[None]]] = []
+        self._finished = False
+
+    @property
+    def whole(self) -> bool:
+        """True while the first byte is still here, so that a newcomer misses nothing."""
+        return self._first == 0 and self._size <= self._bytes_max
+
+    @property
+    def readers(self) -> int:
+        """How many are reading."""
+        return len(self._readers)
+
+    def _wake(self) -> None:
+        waiting, self._waiting[:] = list(self._waiting), []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    async def _change(self) -> None:
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        await future
+
+    def _let_go(self) -> None:
+        if self._size <= self._bytes_max:
+            return
+        needed = min((reader.at for reader in self._readers), default=self._first + len(self._pieces))
+        while self._first < needed and self._size > self._bytes_max:
+            self._size -= len(self._pieces.popleft())
+            self._first += 1
+
+    async def write(self, piece: bytes) -> None:
+        """Add a piece, then wait while the spool is over its bound."""
+        self._pieces.append(piece)
+        self._size += len(piece)
+        self._let_go()
+        self._wake()
+        while self._size > self._bytes_max:
+            await self._change()
+            self._let_go()
+
+    def finish(self) -> None:
+        """No more pieces will come."""
+        self._finished = True
+        self._wake()
+
+    def join(self) -> Reader:
+        """A place at the first byte; only while `whole`."""
+        assert self.whole
+        reader = Reader()
+        self._readers.add(reader)
+        return reader
+
+    def leave(self, reader: Reader) -> None:
+        """Give a place up; the writer no longer waits for it."""
+        self._readers.discard(reader)
+        self._let_go()
+        self._wake()
+
+    async def read(self, reader: Reader) -> AsyncIterator[bytes]:
+        """All pieces from the reader's place to the end."""
+        while True:
+            while reader.at < self._first + len(self._pieces):
+                piece = self._pieces[reader.at - self._first]
+                # The place moves once the piece was taken, so a slow reader holds on to what it is still writing.
+                yield piece
+                reader.at += 1
+                if self._size > self._bytes_max:
+                    self._let_go()
+                    self._wake()
+            if self._finished:
+                return
+            await self._change()

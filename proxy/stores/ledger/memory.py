@@ -1,0 +1,31 @@
+"""The ledger in memory: exact while the process lives, gone with it."""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+from proxy.core.ledger import Outcome, Projection, Step
+
+ENTRIES_MAX: Final = 10_000
+"""Newest entries kept for reading; the projection counts all."""
+
+
+class MemoryLedger:
+    """A home without a file, for tests and for running before a file is configured."""
+
+    def __init__(self) -> None:
+        self.projection: Final = Projection()
+        self.entries: Final[deque[Step]] = deque(maxlen=ENTRIES_MAX)
+
+    async def apply(self, steps: Sequence[Step]) -> list[Outcome]:
+        """Take each step at once; there is nothing to wait for."""
+        outcomes = []
+        for step in steps:
+            outcome = self.projection.apply(step)
+            if outcome is Outcome.OK:
+                self.entries.append(step)
+            outcomes.append(outcome)
+        return outcomes
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
