@@ -3,13 +3,14 @@
 `load` gathers every problem of every source before it raises, each with the place it was written at.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from proxy.config.problem import Problem, Problems, did_you_mean
-from proxy.config.secret import Secret, secret_from_file
+from proxy.config.secret import secret_from_file
 from proxy.config.settings import SETTINGS, Auth, Credential, Setting, Settings, user_data_folder
 from proxy.config.values import is_loopback
 
@@ -19,6 +20,9 @@ _FILE_PAIRS: Final = ("upstream_key", "admin_token", "tenant_token")
 
 NOT_SETTINGS: Final = frozenset({"SLUICEGATE_CONFIG", "SLUICEGATE_KEY", "SLUICEGATE_URL"})
 """Variables of ours that are no settings: the settings file, and the key and address that `env` and `run` hand out."""
+
+_OF_A_CLUSTER: Final = re.compile(r"SLUICEGATE_(SERVICE|PORT)(_|$)")
+"""What Kubernetes puts into every container beside a service named sluicegate; none of it is meant for us."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,7 @@ def _from_environment(environ: Mapping[str, str], problems: list[Problem]) -> di
     by_variable = {row.variable: row for row in SETTINGS}
     found = {}
     for variable in sorted(environ):
-        if not variable.startswith("SLUICEGATE_") or variable in NOT_SETTINGS:
+        if not variable.startswith("SLUICEGATE_") or variable in NOT_SETTINGS or _OF_A_CLUSTER.match(variable):
             continue
         if row := by_variable.get(variable):
             # An empty variable is how shells and compose files say "not set".
@@ -208,3 +212,15 @@ def _notes(read: Mapping[str, Any]) -> Iterator[str]:
     upstream = read["upstream"]
     if upstream and upstream.scheme == "http" and not is_loopback(upstream.host):
         yield f"{upstream} is plain http: the gateway key and every prompt cross the network unencrypted"
+
+
+def settings_file(flag: Path | None, environ: Mapping[str, str], folder: Path) -> Path | None:
+    """The settings file: the one named by flag or SLUICEGATE_CONFIG, else `sluicegate.yaml` in `folder` if it is there.
+
+    A named file that does not exist is returned all the same, so that `load` reports it.
+    """
+    if flag is not None:
+        return flag
+    if named := environ.get("SLUICEGATE_CONFIG", "").strip():
+        return Path(named).expanduser()
+    return usual if (usual := folder / "sluicegate.yaml").exists() else None
