@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
+from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from proxy.config.problem import Problem, Problems
@@ -26,16 +27,21 @@ class YamlFile:
     name: str
     tree: CommentedMap
 
-    def place(self, steps: Sequence[str | int]) -> str:
-        """`file:line:col` of the value at these keys and indexes, or of the nearest thing above that is there."""
+    def position(self, steps: Sequence[str | int]) -> tuple[int, int]:
+        """Line and column, from 0, of what stands at these keys and indexes, else of the nearest thing above it."""
         node: Any = self.tree
-        line, column = 0, 0
+        found = (0, 0)
         for step in steps:
             try:
-                line, column = node.lc.item(step) if isinstance(step, int) else node.lc.key(step)
+                found = node.lc.item(step) if isinstance(step, int) else node.lc.key(step)
                 node = node[step]
             except (AttributeError, KeyError, IndexError, TypeError):
                 break
+        return found
+
+    def place(self, steps: Sequence[str | int]) -> str:
+        """`file:line:col` of that position, from 1."""
+        line, column = self.position(steps)
         return f"{self.name}:{line + 1}:{column + 1}"
 
 
@@ -55,11 +61,11 @@ def read_yaml(path: Path) -> YamlFile:
         if refused := list(_refused(name, text)):
             raise Problems(refused)
         tree = YAML(typ="rt").load(text)
+    except DuplicateKeyError as error:
+        raise Problems([Problem(_at(name, error.problem_mark), _twice(text, error.problem_mark))]) from error
     except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
         what = str(error.problem or error.context or "is not YAML").splitlines()[0]
-        raise Problems([Problem(where, what)]) from error
+        raise Problems([Problem(_at(name, error.problem_mark or error.context_mark), what)]) from error
     except YAMLError as error:
         raise Problems([Problem(name, str(error).splitlines()[0])]) from error
     if tree is None:
@@ -69,11 +75,20 @@ def read_yaml(path: Path) -> YamlFile:
     return YamlFile(name, tree)
 
 
+def _at(name: str, mark: Any) -> str:
+    return f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
+
+
+def _twice(text: str, mark: Any) -> str:
+    key = text.splitlines()[mark.line][mark.column :].split(":")[0].strip()
+    return f"the key {key} stands twice"
+
+
 def _refused(name: str, text: str) -> Sequence[Problem]:
     """The parts of YAML that read as something else than they look like, or grow without bound when copied."""
     found = []
     for event in YAML(typ="safe", pure=True).parse(text):
-        where = f"{name}:{event.start_mark.line + 1}:{event.start_mark.column + 1}"
+        where = _at(name, event.start_mark)
         if type(event).__name__ == "AliasEvent":
             found.append(Problem(where, "aliases are not read", "write the value out"))
         elif getattr(event, "ctag", None) is not None:
