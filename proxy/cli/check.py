@@ -1,0 +1,62 @@
+"""`sluicegate check`: settings and policies, judged without starting anything."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from proxy.cli.flags import SettingsCommand, with_settings
+from proxy.config.problem import Problem, Problems
+
+
+@click.command("check", cls=SettingsCommand)
+@click.argument("folder", required=False, type=click.Path(path_type=Path), metavar="[POLICIES]")
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@with_settings
+def check(folder: Path | None, config: Path | None, as_json: bool, **flags: Any) -> int:
+    """Read the settings and the policy files as `serve` would and report every problem; exit 0 when there is none.
+
+    POLICIES: a folder of policy files, instead of the one in the settings.
+    """
+    found, notes = findings(folder, config, flags)
+    if as_json:
+        rows = [{"where": problem.where, "what": problem.what, "do": problem.do} for problem in found]
+        print(json.dumps({"ok": not found, "problems": rows, "notes": notes}, ensure_ascii=False))
+        return 1 if found else 0
+    for problem in found:
+        print(problem)
+    for note in notes:
+        print(f"note: {note}")
+    print(
+        f"{len(found)} problem{'' if len(found) == 1 else 's'} found." if found else "Settings and policies are fine."
+    )
+    return 1 if found else 0
+
+
+def findings(folder: Path | None, config: Path | None, flags: dict[str, Any]) -> tuple[list[Problem], list[str]]:
+    """Problems and notes of settings and policies together."""
+    from proxy.config.policyfile import load_policies
+    from proxy.config.sources import load, settings_file
+
+    found: list[Problem] = []
+    notes: list[str] = []
+    if folder is not None:
+        flags = {**flags, "policies": str(folder)}
+    try:
+        settings = load(flags, os.environ, settings_file(config, os.environ, Path.cwd()))
+    except Problems as error:
+        found += error.problems
+    else:
+        notes += settings.notes
+        folder = settings.policies
+    if folder is not None:
+        try:
+            policy = load_policies(folder)
+        except Problems as error:
+            found += error.problems
+        else:
+            keys = sum(len(team.keys) for team in policy.teams.values())
+            notes.append(f"teams: {', '.join(policy.teams)}; virtual keys: {keys}")
+    return found, notes

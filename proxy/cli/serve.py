@@ -1,0 +1,73 @@
+"""`sluicegate serve`: the proxy in front of a real gateway."""
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from proxy.cli.flags import SettingsCommand, fail, read_settings, with_settings
+from proxy.config.problem import Problems
+from proxy.config.settings import Auth, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from proxy.core.policy import Policy
+    from proxy.server.app import Running
+
+
+@click.command("serve", cls=SettingsCommand)
+@with_settings
+def serve(config: Path | None, **flags: Any) -> int:
+    """Run the proxy until SIGTERM or SIGINT, then finish running calls and stop."""
+    settings = read_settings(config, flags, serving=True)
+    from proxy.config.policyfile import load_policies
+    from proxy.server.app import serve as run_proxy
+
+    try:
+        policy = load_policies(settings.policies)
+    except Problems as error:
+        fail(error)
+
+    def ready(running: "Running") -> None:
+        print(*started(settings, policy, running.data_url, running.admin_url), sep="\n", flush=True)
+
+    return run_on_loop(run_proxy(settings, policy, ready=ready))
+
+
+def run_on_loop(work: "Coroutine[Any, Any, int]") -> int:
+    """Run on uvloop where it is installed: it saves a tenth of the CPU time of a request."""
+    factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    try:
+        import uvloop
+    except ImportError:
+        pass
+    else:
+        factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(work)
+
+
+def started(settings: Settings, policy: "Policy", data_url: str, admin_url: str) -> list[str]:
+    """What a person wants to know once it listens; at most six lines."""
+    teams = ", ".join(sorted(policy.teams)) or "none"
+    if settings.auth is Auth.OPEN:
+        asked = f"open: no key is asked, everybody is team {policy.open_team or 'none'}"
+    else:
+        keys = sum(len(team.keys) for team in policy.teams.values())
+        asked = f"keys: {keys} virtual key{'' if keys == 1 else 's'} known"
+    return [
+        f"sluicegate listens on {data_url}",
+        f"  admin     {admin_url}",
+        f"  gateway   {settings.upstream}, credential {settings.credential.value}",
+        f"  auth      {asked}",
+        f"  teams     {teams}",
+        *(f"  note      {note}" for note in settings.notes[:1]),
+    ]
+
+
+def warn(settings: Settings) -> None:
+    for note in settings.notes:
+        print(f"note: {note}", file=sys.stderr)

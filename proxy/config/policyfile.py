@@ -1,0 +1,152 @@
+"""Policy files: a folder of `*.yaml`, merged into one `Policy`, or everything that is wrong with them.
+
+Problems read `file:line:col: path: message`. Files merge in the order of their names; what may stand only once names
+both of its places when it stands twice.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from proxy.config.policymodel import NOT_YET, FileModel, TeamModel, model_at
+from proxy.config.problem import Problem, Problems, did_you_mean
+from proxy.config.yamlfile import YamlFile, read_yaml
+from proxy.core.policy import DEFAULT_POLICY, WAIT_MAX_S, KeyRef, Policy, Team
+
+_NOT_ENFORCED: Final = "this version does not enforce it yet"
+
+
+class PolicyProblems(Problems):
+    """Everything wrong with the policy files."""
+
+
+def load_policies(folder: Path) -> Policy:
+    """The policy of all files in a folder; `DEFAULT_POLICY` where there are none. Raises PolicyProblems."""
+    if not folder.is_dir():
+        return DEFAULT_POLICY
+    merged = _Merged()
+    for path in sorted(folder.iterdir()):
+        if path.suffix == ".yml":
+            merged.problems.append(Problem(str(path), "is not read", "rename it to .yaml, or move it away"))
+        # Editors and mounts leave hidden files and folders beside the real ones.
+        elif path.suffix == ".yaml" and not path.name.startswith("."):
+            merged.read(path)
+    merged.check()
+    if merged.problems:
+        raise PolicyProblems(merged.problems)
+    return merged.policy() if merged.files else DEFAULT_POLICY
+
+
+@dataclass(slots=True)
+class _Merged:
+    """The files read so far, and where each thing that may stand only once was found first."""
+
+    problems: list[Problem] = field(default_factory=list)
+    files: int = 0
+    teams: dict[str, Team] = field(default_factory=dict)
+    switches: dict[str, Any] = field(default_factory=dict)
+    places: dict[tuple[str, ...], str] = field(default_factory=dict)
+
+    def read(self, path: Path) -> None:
+        self.files += 1
+        try:
+            file = read_yaml(path)
+        except Problems as error:
+            self.problems += error.problems
+            return
+        try:
+            model = FileModel.model_validate(file.tree)
+        except ValidationError as error:
+            self.problems += _problems(file, error)
+            self._note_teams(file)
+            return
+        for name, said in model.teams.items():
+            self._first(("team", name), file.place(["teams", name]), f"teams.{name}: the team")
+            self.teams[name] = self._team(file, name, said)
+        for name in model.model_fields_set - {"teams"}:
+            self._first((name,), file.place([name]), f"{name}: the setting")
+            self.switches[name] = getattr(model, name)
+
+    def check(self) -> None:
+        """What can be judged only when all files are read."""
+        wanted = self.switches.get("open_team")
+        known = {thing[1] for thing in self.places if thing[0] == "team"} or DEFAULT_POLICY.teams.keys()
+        if wanted is not None and wanted not in known:
+            do = did_you_mean(wanted, known)
+            self.problems.append(Problem(self.places["open_team",], f"open_team: there is no team {wanted!r}", do))
+
+    def policy(self) -> Policy:
+        switches = {name: value for name, value in self.switches.items() if value is not None}
+        if "heartbeat" in switches:
+            switches["heartbeat_s"] = switches.pop("heartbeat")
+        # Files that say nothing of teams leave the one team there is without files.
+        if not self.teams:
+            switches.setdefault("open_team", DEFAULT_POLICY.open_team)
+        return Policy(teams=self.teams or DEFAULT_POLICY.teams, **switches)
+
+    def _team(self, file: YamlFile, name: str, said: TeamModel) -> Team:
+        for index, key in enumerate(said.keys):
+            path = f"teams.{name}.keys.{index}"
+            at: list[str | int] = ["teams", name, "keys", index]
+            self._first(("id", name, key.id), file.place([*at, "id"]), f"{path}.id: the id {key.id!r}")
+            self._first(("digest", key.sha256.lower()), file.place([*at, "sha256"]), f"{path}.sha256: the key")
+        keys = tuple(KeyRef(key.id, bytes.fromhex(key.sha256)) for key in said.keys)
+        wait_max_s = WAIT_MAX_S if said.wait_max is None else said.wait_max
+        return Team(name, keys, said.gateway_balance, wait_max_s)
+
+    def _first(self, thing: tuple[str, ...], where: str, title: str) -> None:
+        """Remember where a thing stands that may stand once; the second place is a problem that names the first."""
+        first = self.places.setdefault(thing, where)
+        if first != where:
+            self.problems.append(Problem(where, f"{title} stands at {first} already", "take one of them out"))
+
+    def _note_teams(self, file: YamlFile) -> None:
+        """Teams of a file with problems exist too: `open_team` may name them."""
+        teams = file.tree.get("teams")
+        for name in teams if isinstance(teams, dict) else ():
+            self.places.setdefault(("team", str(name)), file.place(["teams", name]))
+
+
+def _problems(file: YamlFile, error: ValidationError) -> Iterator[Problem]:
+    # A fault in a key of a mapping is marked by a last step that is no key of the file.
+    faults = [(tuple(step for step in fault["loc"] if step != "[key]"), fault) for fault in error.errors()]
+    for steps, fault in sorted(faults, key=lambda found: file.position(found[0])):
+        path = ".".join(str(step) for step in steps)
+        what, do = _sentence(steps, fault)
+        yield Problem(file.place(steps), f"{path}: {what}", do)
+
+
+def _sentence(steps: tuple[str | int, ...], fault: ErrorDetails) -> tuple[str, str]:
+    """What is wrong and what to do, for one fault that pydantic found."""
+    written = fault.get("input")
+    match fault["type"]:
+        case "extra_forbidden":
+            model = model_at(steps[:-1])
+            if steps[-1] in NOT_YET.get(model, ()):
+                return _NOT_ENFORCED, "take it out, so that nobody relies on it"
+            return "is not known", did_you_mean(str(steps[-1]), model.model_fields)
+        case "missing":
+            return "is missing", ""
+        case "enum":
+            words = [word.strip("'") for word in re.split(", | or ", fault["ctx"]["expected"])]
+            return f"{written!r} is not one of {', '.join(words)}", ""
+        case "model_type" | "dict_type":
+            return "expected keys and values", ""
+        case "tuple_type":
+            return "expected a list", ""
+        case "string_type":
+            return f"expected text, not {written!r}", 'write it in quotes ("…")'
+        case "string_pattern_mismatch" if steps[-1] == "sha256":
+            return "is not a SHA-256 digest: 64 hexadecimal digits", ""
+        case "string_pattern_mismatch":
+            return "is not a name: letters, digits and . _ - , at most 64, the first a letter or digit", ""
+        case "value_error":
+            return str(fault["ctx"]["error"]), ""
+        case _:
+            message = fault["msg"]
+            return message[0].lower() + message[1:], ""

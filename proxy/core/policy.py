@@ -1,0 +1,133 @@
+"""The rules that callers live under: one immutable value, swapped whole.
+
+Policy files are read by `config/policyfile.py`; here is what they come to. Only what this version enforces has a field.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+
+class ErrorForm(Enum):
+    """HYBRID: every error carries the body all SDKs show; PASSTHROUGH: the gateway's error bodies as they came."""
+
+    HYBRID = "hybrid"
+    PASSTHROUGH = "passthrough"
+
+
+class McpErrors(Enum):
+    """How refusals look on MCP POSTs."""
+
+    JSONRPC = "jsonrpc"
+    HTTP = "http"
+    TOOL_RESULT = "tool_result"
+
+
+class StreamUsage(Enum):
+    """INJECT: ask the gateway for the usage chunk where the caller did not, and take it out again."""
+
+    AS_ASKED = "as-asked"
+    INJECT = "inject"
+
+
+class NativeVersion(Enum):
+    """PIN: the documented version goes upstream whatever the caller sent."""
+
+    PIN = "pin"
+    PASS = "pass"
+
+
+class UnknownIds(Enum):
+    """What happens with an operation or response id that no team here has been given."""
+
+    REFUSE = "refuse"
+    PASS = "pass"
+
+
+class Balance(Enum):
+    """Whether a team sees the gateway's balance."""
+
+    SHOW = "show"
+    HIDE = "hide"
+
+
+WAIT_MAX_S: Final = 30.0
+"""Longest wait for a turn unless a team says otherwise: SDKs give up after minutes, people after half of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRef:
+    """A virtual key as the policy knows it. sha256: digest of the whole key, 32 bytes."""
+
+    id: str
+    sha256: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """Whom a budget belongs to. gateway_balance None: shown in open mode only."""
+
+    name: str
+    keys: tuple[KeyRef, ...] = ()
+    gateway_balance: Balance | None = None
+    wait_max_s: float = WAIT_MAX_S
+
+    def sees_balance(self, *, open_auth: bool) -> bool:
+        return open_auth if self.gateway_balance is None else self.gateway_balance is Balance.SHOW
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """All rules.
+
+    teams:       by name.
+    open_team:   name of the team of callers without a virtual key, None when there is none.
+    unknown_ids: None: passed where callers are not told apart or bring their own gateway key, else refused.
+    heartbeat_s: seconds of silence after which a stream gets a comment line, None for never.
+    """
+
+    teams: Mapping[str, Team]
+    open_team: str | None = None
+    errors: ErrorForm = ErrorForm.HYBRID
+    mcp_errors: McpErrors = McpErrors.JSONRPC
+    stream_usage: StreamUsage = StreamUsage.AS_ASKED
+    native_version: NativeVersion = NativeVersion.PIN
+    unknown_ids: UnknownIds | None = None
+    heartbeat_s: float | None = None
+    _by_digest: Mapping[bytes, tuple[KeyRef, Team]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        assert self.open_team is None or self.open_team in self.teams
+        by_digest = {key.sha256: (key, team) for team in self.teams.values() for key in team.keys}
+        object.__setattr__(self, "_by_digest", by_digest)
+
+    def team_of_key(self, secret: str) -> tuple[Team, str] | None:
+        """The team and the id of a virtual key, None for an unknown one; the work is the same either way.
+
+        The table is asked by digest, which tells a caller nothing about how near a guess came; the comparison of the
+        whole digest guards against a table that would ever be keyed by less.
+        """
+        digest = hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
+        key, team = self._by_digest.get(digest, _NOBODY)
+        if hmac.compare_digest(digest, key.sha256) and team is not _NOBODY[1]:
+            return team, key.id
+        return None
+
+    def team_of_open(self) -> Team | None:
+        """The team of callers without a virtual key."""
+        return None if self.open_team is None else self.teams[self.open_team]
+
+    def passes_unknown_ids(self, *, open_auth: bool, callers_bring_keys: bool) -> bool:
+        if self.unknown_ids is None:
+            return open_auth or callers_bring_keys
+        return self.unknown_ids is UnknownIds.PASS
+
+
+_NOBODY: Final = (KeyRef("", bytes(32)), Team(""))
+"""Stands in for an unknown key, so that its comparison is made all the same."""
+
+DEFAULT_POLICY: Final = Policy(teams={"default": Team("default")}, open_team="default")
+"""What holds without policy files: one team, no keys, no limits of ours."""

@@ -1,0 +1,177 @@
+"""One log event per request, at its end, and notes about the process.
+
+Whatever comes in from outside is escaped and bounded, what looks like a secret is masked, and a reader of the log that
+is slow, gone or out of disk never slows or stops the service: lines are dropped and counted instead.
+"""
+
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from datetime import UTC, datetime
+from typing import Any, Final, TextIO
+
+import orjson
+import structlog
+
+from proxy.config.secret import Secret
+from proxy.config.settings import LogFormat, LogLevel
+from proxy.observe.sink import Sink
+
+TEXT_MAX: Final = 512
+"""Longest text in one field, in characters; a User-Agent or a gateway's sentence fits."""
+
+_RANK: Final = {LogLevel.DEBUG: 10, LogLevel.INFO: 20, LogLevel.WARNING: 30, LogLevel.ERROR: 40}
+
+# C0 and C1 controls steer terminals and forge lines, the direction marks reorder what a person reads, and lone
+# surrogates are not text at all.
+_UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
+
+_SECRET_FIELD: Final = re.compile(
+    "authorization|cookie|credential|passw|secret|token|api[_-]?key|[_-]key", re.IGNORECASE
+)
+"""Field names whose text is masked; numbers under such names (tokens) are figures and stay."""
+
+_SECRET_TEXT: Final = re.compile(
+    r"\b(Bearer|Basic)\s+\S+|\b(sk|pk|rk|sg)-[A-Za-z0-9_-]{8,}|\beyJ[\w-]+\.[\w-]+\.[\w-]*"
+)
+MASK: Final = "***"
+
+_Event = MutableMapping[str, Any]
+_Processor = Callable[[Any, str, _Event], Any]
+
+
+class RequestLog:
+    """Writes one line per event to a sink. Nothing here raises, whatever the fields hold."""
+
+    def __init__(
+        self,
+        write: Callable[[bytes], object],
+        *,
+        form: LogFormat,
+        level: LogLevel = LogLevel.INFO,
+        secrets: Iterable[Secret | None] = (),
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """secrets: known ones, masked wherever they appear. clock: seconds since the epoch."""
+        self._least = _RANK[level]
+        render = _console if form is LogFormat.CONSOLE else _json
+        processors: list[_Processor] = [_stamp(clock), _redact(secrets), _plain, render]
+        self._log = structlog.wrap_logger(
+            _Writer(write), processors=processors, wrapper_class=structlog.BoundLogger, context_class=dict
+        )
+
+    def request(self, event: Mapping[str, Any]) -> None:
+        """The story of one request: id, team, key, route, model, stage, ending, status, held, charged, …"""
+        if self._least <= 20:
+            self._log.info("request", **_named(event))
+
+    def note(self, level: str, event: str, **fields: Any) -> None:
+        """Something about the process. level: a word of `LogLevel`."""
+        if self._least <= _RANK[LogLevel(level)]:
+            getattr(self._log, level)(event, **_named(fields))
+
+
+class _Writer:
+    """What structlog calls with the finished line, whichever the level."""
+
+    def __init__(self, write: Callable[[bytes], object]) -> None:
+        self._write = write
+
+    def _line(self, line: bytes) -> None:
+        self._write(line)
+
+    debug = info = warning = error = _line
+
+
+def open_log(
+    stream: TextIO, form: LogFormat, level: LogLevel, secrets: Iterable[Secret | None] = ()
+) -> tuple[RequestLog, Sink]:
+    """A log on an open stream, and the sink to close at the end. AUTO is decided here, by whether a person reads."""
+    if form is LogFormat.AUTO:
+        form = LogFormat.CONSOLE if stream.isatty() else LogFormat.JSON
+    sink = Sink(stream.fileno())
+    return RequestLog(sink.write, form=form, level=level, secrets=secrets), sink
+
+
+def _named(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields under names that cannot clash with the event's own."""
+    taken = {"event", "level", "time"}
+    return {f"{name}_" if name in taken else str(name): value for name, value in fields.items()}
+
+
+def _stamp(clock: Callable[[], float]) -> _Processor:
+    def stamp(_: Any, level: str, event: _Event) -> _Event:
+        at = datetime.fromtimestamp(clock(), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return {"time": at, "level": level, "event": event.pop("event"), **event}
+
+    return stamp
+
+
+def _redact(secrets: Iterable[Secret | None]) -> _Processor:
+    """Mask fields named like secrets, texts that look like one, and the secrets this process knows."""
+    known = sorted({secret.reveal() for secret in secrets if secret is not None}, key=len, reverse=True)
+
+    def mask(value: Any) -> Any:
+        if isinstance(value, bytes):
+            value = value.decode("utf-8", "backslashreplace")
+        if isinstance(value, str):
+            for secret in known:
+                value = value.replace(secret, MASK)
+            return _SECRET_TEXT.sub(MASK, value)
+        if isinstance(value, Mapping):
+            return {str(name): mask_named(str(name), item) for name, item in value.items()}
+        if isinstance(value, list | tuple | set | frozenset):
+            return [mask(item) for item in value]
+        return value if value is None or isinstance(value, bool | int | float) else mask(_text(value))
+
+    def mask_named(name: str, value: Any) -> Any:
+        named_secret = _SECRET_FIELD.search(name) and not isinstance(value, bool | int | float | None)
+        return MASK if named_secret else mask(value)
+
+    def redact(_: Any, __: str, event: _Event) -> _Event:
+        return dict(mask(event))
+
+    return redact
+
+
+def _text(value: Any) -> str:
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001  (a value whose own text fails must not fail the request it tells about)
+        return f"<{type(value).__name__}>"
+
+
+def _plain(_: Any, __: str, event: _Event) -> _Event:
+    return {name: printable(value) for name, value in event.items()}
+
+
+def printable(value: Any) -> Any:
+    """Texts, also inside lists and mappings, bounded, on one line, what steers a terminal escaped."""
+    if isinstance(value, str):
+        # Cut before escaping too: a huge text must not cost its length.
+        cut = value if len(value) <= TEXT_MAX else f"{value[:TEXT_MAX]}…"
+        return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", cut)
+    if isinstance(value, Mapping):
+        return {printable(str(name)): printable(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [printable(item) for item in value]
+    return value
+
+
+def _json(_: Any, __: str, event: _Event) -> bytes:
+    try:
+        return orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE)
+    except TypeError:
+        # An integer beyond 64 bits, or nesting beyond orjson's bound.
+        return orjson.dumps({name: printable(_text(value)) for name, value in event.items()}) + b"\n"
+
+
+def _console(_: Any, __: str, event: _Event) -> bytes:
+    words = [str(event.pop("time"))[11:19], f"{event.pop('level'):7}", str(event.pop("event"))]
+    words += [f"{name}={_quoted(value)}" for name, value in event.items() if value is not None]
+    return (" ".join(words) + "\n").encode("utf-8", "backslashreplace")
+
+
+def _quoted(value: Any) -> str:
+    text = str(value)
+    return text if re.fullmatch(r'[^\s"=]+', text) else '"' + text.replace('"', '\\"') + '"'
