@@ -28,6 +28,7 @@ class Reason:
     rpc_code: JSON-RPC error code on MCP POSTs, None where the HTTP status is kept there.
     wait:     True when the same request can succeed later without anybody changing anything.
     help:     what it means and what to do, one sentence, for the documentation.
+    code:     `error.code` where the status alone does not say it.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Reason:
     rpc_code: int | None
     wait: bool
     help: str
+    code: str | None = None
 
 
 NOT_ALLOWED, BUDGET, TURN, UPSTREAM, PAUSED = -32001, -32002, -32003, -32004, -32005
@@ -61,6 +63,7 @@ REASONS: Final[Mapping[str, Reason]] = {row.name: row for row in (
     Reason("balance_hidden",            403, _CALLER,   NOT_ALLOWED, False, "The gateway's balance is shown to some teams only; /-/budget shows your own."),
     Reason("edge_blocked",              403, _UPSTREAM, None,        False, "The gateway's edge protection refused our User-Agent (error code: 1010)."),
     Reason("unknown_route",             404, _CALLER,   None,        False, "No such path here; the message lists those that exist."),
+    Reason("unknown_model",             404, _CALLER,   None,        False, "The gateway's list has no such model.", "model_not_found"),
     Reason("not_yours",                 404, _CALLER,   None,        False, "No such id for this team."),
     Reason("method_not_allowed",        405, _CALLER,   None,        False, "The path exists with another method; see the Allow header."),
     Reason("request_timeout",           408, _CALLER,   None,        False, "The request did not arrive in time."),

@@ -117,7 +117,7 @@ def own_body(refused: ProxyError, request_id: str, *, native: bool) -> bytes:
         "type": words.type,
         "message": refused.message,
         "param": None,
-        "code": words.code,
+        "code": refused.reason.code or words.code,
         "reason": refused.reason.name,
         "retry_after_s": refused.retry_after_s,
         "resets_at": None if refused.resets_at_s is None else instant_text(refused.resets_at_s),
@@ -125,3 +125,11 @@ def own_body(refused: ProxyError, request_id: str, *, native: bool) -> bytes:
     return _hybrid({**error, **refused.data}, refused.message, request_id)
 
 
+
+
+def fault_body(request_id: str, *, native: bool) -> bytes:
+    """The hybrid body of a fault inside the proxy: nothing of it is told, the request id leads to the log."""
+    words = sdk_words(500, native=native)
+    message = "The proxy failed on this request. Its log has the place under the request id."
+    error = {"type": words.type, "message": message, "param": None, "code": words.code, "reason": "fault"}
+    return _hybrid({**error, "retry_after_s": None, "resets_at": None}, message, request_id)

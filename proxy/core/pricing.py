@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
+from proxy.core.answers import Family
 from proxy.core.ledger import Figures
+from proxy.core.usage import Usage
 from proxy.units import Credits, credits_of, share_up
 
 MILLION: Final = 1_000_000
@@ -35,24 +37,6 @@ CALL_PRICE: Final = Credits(0)
 """One tool call: the gateway's current unit price is 0 credits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Metered:
-    """Tokens as the meter saw them; None where the gateway said nothing.
-
-    input:       input tokens that are paid, cached ones included.
-    output:      output tokens, reasoning included.
-    output_bytes: bytes of generated text seen.
-    input_bytes: bytes of text sent.
-    credits:     the gateway's own figure, in credits.
-    """
-
-    input: int | None
-    output: int | None
-    output_bytes: int = 0
-    input_bytes: int = 0
-    credits: Decimal | None = None
-
-
 def token_credits(input_tokens: int, output_tokens: int, price: Price) -> Credits:
     """Credits for tokens, each kind rounded up."""
     return Credits(
@@ -61,22 +45,29 @@ def token_credits(input_tokens: int, output_tokens: int, price: Price) -> Credit
     )
 
 
-def figures(seen: Metered, price: Price = FLAT_PRICE, *, complete: bool) -> Figures:
-    """All that is known of a call's cost.
+def paid_input(usage: Usage, family: Family) -> int | None:
+    """Input tokens that are paid: native messages count what went through the cache beside `input`."""
+    if usage.input is None or family is not Family.MESSAGES:
+        return usage.input
+    return usage.input + (usage.cache_read or 0) + (usage.cache_write or 0)
 
-    complete: the answer came to its end, so reported usage is the last word. In a cut answer reported output is only a
-              floor, and what was seen may be more.
+
+def metered(usage: Usage, family: Family, output_bytes: int, input_bytes: int, price: Price = FLAT_PRICE) -> Figures:
+    """All that is known of a call's cost, from what its meter saw.
+
+    output_bytes: UTF-8 bytes of generated text seen.      input_bytes: of text sent.
+    A running count is no last word: what was seen of the output may be more, so it does not count as reported.
     """
-    gateway = None if seen.credits is None else _gateway_credits(seen.credits)
-    reported = None
-    if seen.input is not None and seen.output is not None and (complete or seen.output_bytes == 0):
-        reported = token_credits(seen.input, seen.output, price)
-    metered = None
-    if seen.output_bytes or seen.output:
-        input_tokens = seen.input if seen.input is not None else -(-seen.input_bytes // BYTES_PER_TOKEN)
-        output_tokens = max(seen.output or 0, -(-seen.output_bytes // BYTES_PER_TOKEN))
-        metered = token_credits(input_tokens, output_tokens, price)
-    return Figures(gateway, reported, metered)
+    gateway = None if usage.credits is None else _gateway_credits(usage.credits)
+    counted = paid_input(usage, family)
+    reported = seen = None
+    if usage.settled and counted is not None and usage.output is not None:
+        reported = token_credits(counted, usage.output, price)
+    if output_bytes or usage.output:
+        input_tokens = counted if counted is not None else -(-input_bytes // BYTES_PER_TOKEN)
+        output_tokens = max(usage.output or 0, -(-output_bytes // BYTES_PER_TOKEN))
+        seen = token_credits(input_tokens, output_tokens, price)
+    return Figures(gateway, reported, seen)
 
 
 def _gateway_credits(amount: Decimal) -> Credits | None:

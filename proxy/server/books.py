@@ -5,6 +5,7 @@ for. So a handler may be cancelled at any `await` and its hold still comes to an
 """
 
 import asyncio
+from dataclasses import dataclass
 from typing import Final
 
 from proxy.core.ledger import Ending, Hold, Outcome, Settle, Void
@@ -13,6 +14,14 @@ from proxy.stores.ledger.contract import LedgerStore, LedgerUnavailable
 
 RETRY_S: Final = 0.5
 """Pause before an ending that could not be written is tried again; it is kept until it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class TeamFigures:
+    """Units of 1e-8 credit."""
+
+    spent: int
+    held: int
 
 
 class Books:
@@ -64,6 +73,11 @@ class Books:
             else:
                 self.available = True
                 return
+
+    def figures(self, team: str) -> "TeamFigures":
+        """What a team has spent and holds."""
+        projection = self._store.projection
+        return TeamFigures(projection.spent.get(team, 0), projection.held.get(team, 0))
 
     @property
     def open_holds(self) -> int:

@@ -18,6 +18,8 @@ class Call:
     """Filled in from left to right by the stages of `pipeline.STAGES`; read by `record` at the end.
 
     policy:   the one in force when the call came; a reload does not change a running call.
+    shared:   the answer is read from an exchange that others may read too.
+    joined:   it was somebody else's call that fetched it.
     began_s:  monotonic.      at_s: wall clock.      held: units of 1e-8 credit.
     """
 
@@ -25,6 +27,8 @@ class Call:
     inbound: Inbound
     policy: Policy
     at_s: float
+    shared:   the answer is read from an exchange that others may read too.
+    joined:   it was somebody else's call that fetched it.
     began_s: float = field(default_factory=time.monotonic)
     stage: str = "receive"
     match: Match | None = None
@@ -39,6 +43,7 @@ class Call:
     hold: OpenHold | None = None
     source: Source | None = None
     shared: bool = False
+    joined: bool = False
     status: int = 0
     ending: Ending | None = None
     reason: str = ""

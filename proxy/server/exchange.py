@@ -12,8 +12,9 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from proxy.core.ledger import NO_CHARGE, Charge, Ending, Settle, Void, charge
-from proxy.core.pricing import Metered, figures
+from proxy.core.answers import Family
+from proxy.core.ledger import NO_CHARGE, Charge, Ending, Figures, Settle, Void, charge
+from proxy.core.pricing import metered
 from proxy.core.usage import Meter
 from proxy.server.books import Books
 from proxy.server.spool import Spool
@@ -70,23 +71,34 @@ class Exchanges:
         await self._empty.wait()
 
 
+Follow = Callable[["Exchange"], bool]
+"""Told at an exchange's end, before its hold is: True when the hold was taken over, because the work goes on."""
+
+
 class Exchange:
-    """One upstream call. Open it, read it to `b""`, or let go of it; the hold ends by itself."""
+    """One upstream call. Open it, read it to `b""`, or let go of it; the hold ends by itself.
+
+    meter: None until the head of a 2xx answer is here, and on routes whose answers carry no usage.
+    """
 
     def __init__(
         self,
         upstream: Upstream,
         out: Outgoing,
         *,
-        meter: Meter,
+        family: Family | None,
         hold: OpenHold | None,
         books: Books,
         among: Exchanges,
         wall: Callable[[], float],
+        follow: Follow | None = None,
     ) -> None:
+        """family: wire format of the answer, None where it carries no usage."""
         self._upstream: Final = upstream
         self._out: Final = out
-        self.meter: Final = meter
+        self._family: Final = family
+        self._follow: Final = follow
+        self.meter: Meter | None = None
         self.hold: Final = hold
         self._books: Final = books
         self._among: Final = among
@@ -95,7 +107,6 @@ class Exchange:
         self._timer: asyncio.TimerHandle | None = None
         self._abandoned = False
         self._left_bytes = 0
-        self._hold_kept = False
         self.left = False
         self.answer: Answer | None = None
         self.ending: Ending | None = None
@@ -131,6 +142,8 @@ class Exchange:
             self._patience = None
         self.head_s = time.monotonic()
         self.answer = answer
+        if self._family is not None and 200 <= answer.status < 300:
+            self.meter = Meter(self._family, streamed=answer.is_stream)
         return answer
 
     async def read(self) -> bytes:
@@ -141,31 +154,41 @@ class Exchange:
         try:
             piece = await self.answer.read()
         except UpstreamFault as fault:
-            self.meter.close()
+            if self.meter is not None:
+                self.meter.close(clean=False)
+            self.finish()
             self.end(Ending.CALLER_LEFT if self._abandoned else fault.ending)
             raise
         except BaseException:
             self.end(Ending.CALLER_LEFT)
             raise
         if piece:
-            self.meter.feed(piece)
+            if self.meter is not None:
+                self.meter.feed(piece)
             if self.left:
                 self._left_bytes += len(piece)
                 if self._left_bytes > self._among.bounds.bytes:
                     self.abandon()
             return piece
-        self.meter.close()
+        if self.meter is not None:
+            self.meter.close()
         self.end(self._natural_ending(self.answer))
         return b""
 
     def _natural_ending(self, answer: Answer) -> Ending:
-        if self.left:
-            return Ending.CALLER_LEFT
         if answer.status >= 500:
             return Ending.GATEWAY_FAILED
         if answer.status >= 300:
             return Ending.GATEWAY_REFUSED
-        return Ending.ANSWERED if self.meter.terminal else Ending.UPSTREAM_BROKE
+        if self.left:
+            return Ending.CALLER_LEFT
+        whole = self.meter is None or self.meter.terminal
+        return Ending.ANSWERED if whole else Ending.UPSTREAM_BROKE
+
+    def finish(self) -> None:
+        """End as the status says, without reading the rest of an error answer."""
+        if self.answer is not None and self.answer.status >= 400:
+            self.end(self._natural_ending(self.answer))
 
     def caller_left(self) -> None:
         """Nobody waits for this answer any more: it is read on for its usage, within the bounds."""
@@ -199,11 +222,6 @@ class Exchange:
             self.answer.close()
             self.end(Ending.CALLER_LEFT)
 
-    def keep_hold(self) -> OpenHold | None:
-        """Take the hold over: the work goes on at the gateway after this answer, and somebody else ends it."""
-        self._hold_kept = True
-        return self.hold
-
     def end(self, ending: Ending) -> Charge:
         """Bring the exchange to its end, once; later calls change nothing. Cannot fail and does not wait."""
         if self.ending is not None:
@@ -214,7 +232,8 @@ class Exchange:
         self._among.remove(self)
         if self.answer is not None:
             self.answer.close()
-        if self.hold is not None and not self._hold_kept:
+        taken_over = self._follow is not None and self._follow(self)
+        if self.hold is not None and not taken_over:
             self.charge = self._cost(ending, self.hold)
             now_s = self._wall()
             if self.charge.credits or self.charge.calls or ending is Ending.ANSWERED:
@@ -224,18 +243,12 @@ class Exchange:
         return self.charge
 
     def _cost(self, ending: Ending, hold: OpenHold) -> Charge:
-        usage = self.meter.usage
-        seen = Metered(
-            input=usage.paid_input,
-            output=usage.output,
-            output_bytes=self.meter.output_bytes,
-            input_bytes=hold.input_bytes,
-            credits=usage.credits,
-        )
-        known = figures(seen, complete=self.meter.terminal)
         if hold.is_call:
             # A tool call costs its unit price, which the hold is; usage says nothing about it.
-            return charge(ending, type(known)(reported=hold.credits), hold.credits, is_call=True)
+            return charge(ending, Figures(reported=hold.credits), hold.credits, is_call=True)
+        if self.meter is None:
+            return charge(ending, Figures(), hold.credits)
+        known = metered(self.meter.usage, self.meter.family, self.meter.output_bytes, hold.input_bytes)
         return charge(ending, known, hold.credits)
 
 

@@ -7,6 +7,7 @@ read; those live here, one timer each.
 
 import asyncio
 import logging
+import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -77,10 +78,21 @@ class Listener(web.Server):
         )
 
 
+    def close_idle(self) -> None:
+        """Close the connections that wait for a next request."""
+        for connection in self.connections:
+            if isinstance(connection, Connection):
+                connection.close_if_idle()
+
+
 _SILENT: Final = logging.getLogger("proxy.server.inbound.silent")
 """The library logs request lines with what they hold; this logger has no way out."""
 _SILENT.addHandler(logging.NullHandler())
 _SILENT.propagate = False
+
+
+SEND_BUFFER: Final = 256 * 1024
+"""Bytes the kernel holds of an answer that is not read; its own default would take megabytes from every stuck caller."""
 
 
 class Connection(RequestHandler):  # type: ignore[type-arg]
@@ -111,6 +123,8 @@ class Connection(RequestHandler):  # type: ignore[type-arg]
             return
         self._counted = True
         peers[self._peer] += 1
+        if (sock := transport.get_extra_info("socket")) is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
         self._await_head()
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -137,6 +151,11 @@ class Connection(RequestHandler):  # type: ignore[type-arg]
     @property
     def _idle(self) -> bool:
         return not self._request_in_progress and not self._messages
+
+    def close_if_idle(self) -> None:
+        """Close unless a request is being read or answered; one that is answered closes after its answer."""
+        if self._idle:
+            self.force_close()
 
     def _await_head(self) -> None:
         self._head_timer = self._loop.call_later(self._limits.head_s, self._head_overdue)

@@ -9,8 +9,8 @@ from typing import Final
 
 from proxy.core.ledger import Basis, Charge, Ending, Settle, Void, charge
 from proxy.core.operations import Work, work
-from proxy.core.pricing import Metered, figures
-from proxy.core.usage import Meter, Usage
+from proxy.core.pricing import metered
+from proxy.core.usage import Meter
 from proxy.observe.metrics import Metrics
 from proxy.server.books import Books
 from proxy.server.exchange import Exchange, OpenHold
@@ -40,7 +40,7 @@ class Operations:
         """Take the hold of an exchange whose work goes on; False when its answer says that it does not."""
         meter = exchange.meter
         hold = exchange.hold
-        if hold is None or meter.response_id is None or meter.status is None or work(meter.status) is not Work.OPEN:
+        if hold is None or meter is None or meter.response_id is None or meter.status is None or work(meter.status) is not Work.OPEN:
             return False
         self._open[meter.response_id] = Operation(team, hold)
         self._metrics.set("operations_open", "response", to=len(self._open))
@@ -58,15 +58,14 @@ class Operations:
         if state is Work.FAILED:
             self._books.end(Void(hold.id, Ending.GATEWAY_FAILED, now_s))
             return None
-        cost = _cost(meter.usage, hold)
+        cost = _cost(meter, hold)
         self._books.end(Settle(hold.id, cost, Ending.ANSWERED, now_s))
         return cost
 
 
-def _cost(usage: Usage, hold: OpenHold) -> Charge:
+def _cost(meter: Meter, hold: OpenHold) -> Charge:
     """Reported usage, else the hold: what ran in the background was not metered on its way."""
-    seen = Metered(usage.paid_input, usage.output, credits=usage.credits)
-    known = figures(seen, complete=True)
+    known = metered(meter.usage, meter.family, 0, 0)
     if known.gateway is None and known.reported is None:
         return Charge(hold.credits, Basis.HOLD)
     return charge(Ending.ANSWERED, known, hold.credits)

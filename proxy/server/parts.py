@@ -1,7 +1,7 @@
 """Everything a request needs besides itself, put together in `app.py` and handed on as one value."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from proxy.config.secret import Secret
 from proxy.config.settings import Settings
@@ -11,6 +11,7 @@ from proxy.observe.metrics import Metrics
 from proxy.server.books import Books
 from proxy.server.exchange import Exchanges
 from proxy.server.judge import Judge
+from proxy.server.known import Known
 from proxy.server.operations import Operations
 from proxy.server.recall import InFlight
 from proxy.server.upstream import Upstream
@@ -58,7 +59,9 @@ class Parts:
     reread_key: Callable[[], Secret | None]
     allowed_hosts: frozenset[str]
     any_ip_host: bool
-    closing: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    models: Known
+    suites: Known
+    tools: Known
 
     @property
     def ready(self) -> bool:

@@ -1,15 +1,21 @@
 """Recall: an answer that need not be fetched. So far: identical deterministic calls in flight share one exchange."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from aiohttp import web
 
 from proxy.server.call import Call
 from proxy.server.exchange import Shared, SharedSource
+from proxy.units import Credits
 
-Key = tuple[str, str, str, bytes]
+if TYPE_CHECKING:
+    from proxy.server.parts import Parts
+
+Key = tuple[str, str, str, bytes, tuple[tuple[str, str], ...]]
 
 
 class InFlight:
-    """Shared exchanges that newcomers may still join, by team, credential, target and the body's digest."""
+    """Shared exchanges that newcomers may still join, by all that makes two calls identical."""
 
     def __init__(self) -> None:
         self._shared: Final[dict[Key, Shared]] = {}
@@ -30,6 +36,10 @@ class InFlight:
         shared.task.add_done_callback(remove)
 
 
+_INDIFFERENT: Final = frozenset({"x-request-id", "traceparent", "tracestate", "via"})
+"""Header lines that differ between calls and change nothing in an answer."""
+
+
 def key_of(call: Call) -> Key | None:
     """What makes two calls identical; None for a call that may not be shared.
 
@@ -37,4 +47,17 @@ def key_of(call: Call) -> Key | None:
     """
     if call.facts is None or call.out is None or call.team is None or not call.facts.deterministic:
         return None
-    return call.team.name, call.gateway_key or "", call.out.target, call.facts.digest
+    shaping = tuple(sorted(line for line in call.out.headers.items() if line[0] not in _INDIFFERENT))
+    return call.team.name, call.gateway_key or "", call.out.target, call.facts.digest, shaping
+
+
+async def recall(call: Call, parts: "Parts") -> web.StreamResponse | None:
+    """Join an identical call in flight: it costs this caller nothing, and admits nothing."""
+    key = key_of(call)
+    source = parts.in_flight.join(key) if key is not None else None
+    if source is not None:
+        call.source, call.shared, call.hold, call.held = source, True, None, Credits(0)
+        call.joined = True
+        call.cache_status = "sluicegate; fwd=uri-miss; collapsed"
+        call.inbound.on_gone(source.leave)
+    return None

@@ -75,6 +75,11 @@ class Answer:
         self.content_type: Final = response.headers.get("Content-Type", "")
         self.content_length: Final = response.content_length if "Content-Encoding" not in response.headers else None
 
+    @property
+    def is_stream(self) -> bool:
+        """Whether the body is a stream of events."""
+        return self.content_type.lower().startswith("text/event-stream")
+
     async def read(self) -> bytes:
         """What has arrived since the last call, at least one byte; `b""` at the end. Raises UpstreamFault."""
         try:

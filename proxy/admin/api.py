@@ -1,0 +1,78 @@
+"""The admin listener: health, readiness and metrics. Never on the data port."""
+
+import hmac
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import orjson
+from aiohttp import web
+
+from proxy.core.head import host_allowed
+from proxy.server.parts import Parts
+
+PARTS: Final = web.AppKey("parts", Parts)
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
+"""Probes carry no token; what they tell is one word."""
+
+
+def make_app(parts: Parts) -> web.Application:
+    """The admin application for one proxy."""
+    app = web.Application(middlewares=[_guard])
+    app[PARTS] = parts
+    app.router.add_get("/", _index)
+    app.router.add_get("/healthz", _health)
+    app.router.add_get("/readyz", _ready)
+    app.router.add_get("/metrics", _metrics)
+    return app
+
+
+@web.middleware
+async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """The admin token, where one is set, and only hosts that are ours: a web page must not read this through a browser."""
+    parts = request.app[PARTS]
+    token = parts.settings.admin_token
+    if request.path not in OPEN_PATHS:
+        host = request.headers.get("Host", "")
+        if not host_allowed(host, parts.allowed_hosts | {parts.settings.admin_listen.host}, any_ip=parts.any_ip_host):
+            return _json(403, {"error": "the Host header names no host of this listener; allow it with --allowed-host"})
+        if token is not None:
+            shown = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
+            if not hmac.compare_digest(shown.encode(), token.reveal().encode()):
+                return _json(401, {"error": "send the admin token as Authorization: Bearer TOKEN"})
+    try:
+        return await handler(request)
+    except web.HTTPException as refused:
+        return _json(refused.status, {"error": refused.reason})
+
+
+def _json(status: int, said: dict[str, object]) -> web.Response:
+    return web.Response(status=status, body=orjson.dumps(said), content_type="application/json")
+
+
+async def _index(_: web.Request) -> web.Response:
+    return web.Response(text="sluicegate admin: /metrics /healthz /readyz\n")
+
+
+async def _health(_: web.Request) -> web.Response:
+    return web.Response(text="ok\n")
+
+
+async def _ready(request: web.Request) -> web.Response:
+    parts = request.app[PARTS]
+    reasons = [
+        word
+        for word, holds in (
+            ("draining", parts.state.draining),
+            ("gateway_key_refused", parts.state.key_refused),
+            ("ledger_unavailable", not parts.books.available),
+        )
+        if holds
+    ]
+    return web.Response(status=503 if reasons else 200, text=", ".join(reasons or ["ready"]) + "\n")
+
+
+async def _metrics(request: web.Request) -> web.Response:
+    body, content_type = request.app[PARTS].metrics.render(request.headers.get("Accept", ""))
+    return web.Response(body=body, headers={"Content-Type": content_type})

@@ -1,0 +1,47 @@
+"""MCP calls that never reach a suite: notifications, answers, `ping`, the newer revision's probe, batches.
+
+Suites are stateless and of the older era. A notification they refuse would end a client's session, and a probe they
+cannot read would draw on the limits for nothing.
+"""
+
+from typing import Final
+
+from aiohttp import web
+
+from proxy.core import jsonrpc
+from proxy.core.headers import MCP_LEGACY_VERSIONS
+from proxy.server import replies
+from proxy.server.call import Call
+from proxy.server.parts import Parts
+
+_NEWER_ERA: Final = "2026"
+"""Protocol versions from this year on need what a suite of the older era does not have."""
+
+
+def answer(call: Call, parts: Parts) -> web.Response | None:
+    """The answer to what stays here; None for what goes to the suite."""
+    said = call.mcp
+    assert said is not None
+    if said.is_batch:
+        body = jsonrpc.error(b"null", jsonrpc.INVALID_REQUEST, "Batches are not taken; send one JSON-RPC message a request.")
+        return replies.local_json(call, parts, 400, body)
+    if said.id is None or said.is_response:
+        # 202 without a body: a notification gets no answer, and an answer neither.
+        return replies.local_json(call, parts, 202, b"")
+    if said.method == "server/discover" or _is_newer(call):
+        body = jsonrpc.error(
+            said.id,
+            jsonrpc.UNSUPPORTED_VERSION,
+            "This server speaks the revisions before 2026; begin with initialize.",
+            {"supported": sorted(MCP_LEGACY_VERSIONS)},
+        )
+        return replies.local_json(call, parts, 400, body)
+    if said.method == "ping":
+        return replies.local_json(call, parts, 200, jsonrpc.result(said.id, b"{}"))
+    return None
+
+
+def _is_newer(call: Call) -> bool:
+    assert call.mcp is not None
+    named = call.mcp.protocol_version or call.inbound.header("mcp-protocol-version") or ""
+    return named >= _NEWER_ERA

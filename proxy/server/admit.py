@@ -1,0 +1,84 @@
+"""Admit: take the hold, then make the exchange that owns it. From here on the hold ends by itself."""
+
+from typing import Final
+
+from aiohttp import web
+
+from proxy.core.answers import Family
+from proxy.core.ledger import Facts, Hold
+from proxy.server.call import Call
+from proxy.server.exchange import DirectSource, Exchange, Follow, Shared
+from proxy.server.parts import Parts
+from proxy.server.recall import key_of
+
+_FAMILIES: Final = {
+    "chat": Family.CHAT,
+    "native": Family.MESSAGES,
+    "responses": Family.RESPONSES,
+    "response": Family.RESPONSES,
+    "cancel": Family.RESPONSES,
+    "mcp": Family.MCP,
+}
+"""Wire format of the answers that carry usage, by route."""
+
+
+async def admit(call: Call, parts: Parts) -> web.StreamResponse | None:
+    """Commit the hold and set the source the answer is read from. Raises ProxyError `ledger_unavailable`."""
+    assert call.out is not None
+    assert call.match is not None
+    if call.source is not None:
+        return None  # joined: the one who fetches has been admitted
+    if call.hold is not None:
+        await parts.books.hold(Hold(call.hold.id, _facts(call), call.hold.credits, parts.wall()))
+    exchange = Exchange(
+        parts.upstream,
+        call.out,
+        family=_FAMILIES.get(call.match.route.name),
+        hold=call.hold,
+        books=parts.books,
+        among=parts.exchanges,
+        wall=parts.wall,
+        follow=_follower(call, parts),
+    )
+    key = key_of(call)
+    if key is not None:
+        shared = Shared(exchange, parts.settings.spool_bytes)
+        parts.in_flight.add(key, shared)
+        call.shared = True
+        call.source = shared.join()
+    else:
+        call.source = DirectSource(exchange)
+    call.inbound.on_gone(call.source.leave)
+    return None
+
+
+def _facts(call: Call) -> Facts:
+    assert call.team is not None
+    assert call.match is not None
+    return Facts(
+        team=call.team.name,
+        key=call.key_id,
+        route=call.match.route.name,
+        model=call.model,
+        suite=call.match.values.get("suite"),
+        tool=call.mcp.tool if call.mcp else None,
+    )
+
+
+def _follower(call: Call, parts: Parts) -> Follow | None:
+    """Who looks at the exchange's end for work that goes on at the gateway, or has ended there."""
+    assert call.match is not None
+    assert call.team is not None
+    team, name = call.team.name, call.match.route.name
+    if name == "responses" and call.facts is not None and call.facts.background:
+        return lambda exchange: parts.operations.take_over(team, exchange)
+    if name in ("response", "cancel"):
+        operation_id = call.match.values["id"]
+
+        def told(exchange: Exchange) -> bool:
+            if exchange.meter is not None:
+                call.charge = parts.operations.polled(operation_id, exchange.meter) or call.charge
+            return False
+
+        return told
+    return None

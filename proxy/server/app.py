@@ -1,0 +1,252 @@
+"""The proxy as one running thing: parts opened in one place, closed in the reverse order, and drained in between."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aiohttp import web
+
+from proxy.admin.api import make_app
+from proxy.config.secret import Secret, secret_from_file
+from proxy.config.settings import Settings
+from proxy.config.values import Address
+from proxy.core.policy import Policy
+from proxy.errors import ProxyError
+from proxy.observe import lag
+from proxy.observe.log import RequestLog, open_log
+from proxy.observe.metrics import Metrics
+from proxy.server import pipeline, replies
+from proxy.server.books import Books
+from proxy.server.exchange import Bounds, Exchanges
+from proxy.server.ids import new_id
+from proxy.server.inbound import Inbound, Listener, ListenerLimits
+from proxy.server.judge import Judge
+from proxy.server.known import Known
+from proxy.server.operations import Operations
+from proxy.server.parts import Parts, State
+from proxy.server.recall import InFlight
+from proxy.server.upstream import Upstream
+from proxy.stores.ledger.memory import MemoryLedger
+
+BACKLOG: Final = 1024
+LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+WILDCARDS: Final = frozenset({"0.0.0.0", "::"})
+LAST_WORDS_S: Final = 1.0
+"""What a handler gets to write its last bytes once a drain is over."""
+
+
+class Running:
+    """A proxy that listens. Made by `start`, ended by `stop`."""
+
+    def __init__(self, parts: Parts, listener: Listener, active: "Active") -> None:
+        self.parts: Final = parts
+        self.data_url = ""
+        self.admin_url = ""
+        self._listener: Final = listener
+        self._active: Final = active
+        self._hurry: Final = asyncio.Event()
+        self._server: asyncio.Server | None = None
+
+    async def listen(self, address: Address) -> None:
+        """Open the data listener."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._listener, address.host, address.port, backlog=BACKLOG)
+        self.data_url = _url(address, self._server.sockets[0].getsockname()[1])
+
+    def hurry(self) -> None:
+        """Do not wait any longer for calls that still run."""
+        self._hurry.set()
+
+    async def drain(self, within_s: float) -> None:
+        """Take no new work, let what runs finish within the time, then end the rest; every hold gets its ending."""
+        self.parts.state.draining = True
+        self._listener.closing = True
+        if self._server is not None:
+            self._server.close()
+        self._listener.close_idle()
+        finished = asyncio.ensure_future(self._finished())
+        hurry = asyncio.ensure_future(self._hurry.wait())
+        await asyncio.wait([finished, hurry], timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+        for waiting in (finished, hurry):
+            waiting.cancel()
+        for exchange in list(self.parts.exchanges.open):
+            exchange.abandon()
+        await self._listener.shutdown(LAST_WORDS_S)
+        await self.parts.books.written()
+
+    async def _finished(self) -> None:
+        await self._active.none()
+        await self.parts.exchanges.finished()
+
+
+class Active:
+    """How many requests are being answered."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._none: Final = asyncio.Event()
+        self._none.set()
+
+    @contextlib.contextmanager
+    def one(self) -> Any:
+        """Count one request in and out."""
+        self._count += 1
+        self._none.clear()
+        try:
+            yield
+        finally:
+            self._count -= 1
+            if not self._count:
+                self._none.set()
+
+    async def none(self) -> None:
+        """Wait until nothing is being answered."""
+        await self._none.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class Doubles:
+    """What a test may put in the place of the real thing."""
+
+    wall: Callable[[], float] = time.time
+    log: RequestLog | None = None
+
+
+@asynccontextmanager
+async def running(settings: Settings, policy: Policy, doubles: Doubles | None = None) -> AsyncIterator[Running]:
+    """A listening proxy; at the end it is drained and closed."""
+    doubles = doubles or Doubles()
+    async with AsyncExitStack() as stack:
+        parts = await _open_parts(stack, settings, policy, doubles)
+        active = Active()
+
+        async def handle(inbound: Inbound) -> web.StreamResponse:
+            with active.one():
+                return await pipeline.answer(inbound, parts)
+
+        listener = Listener(handle, lambda refused: _unparsed(refused, parts), _limits(settings))
+        proxy = Running(parts, listener, active)
+        proxy.admin_url = await _open_admin(stack, parts, settings)
+        await proxy.listen(settings.listen)
+        stack.push_async_callback(proxy.drain, settings.drain)
+        watching = asyncio.ensure_future(lag.watch(parts.metrics))
+        stack.callback(watching.cancel)
+        yield proxy
+
+
+async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy, doubles: Doubles) -> Parts:
+    assert settings.upstream is not None
+    log = doubles.log
+    if log is None:
+        log, sink = open_log(
+            sys.stderr, settings.log_format, settings.log_level, (settings.upstream_key, settings.admin_token)
+        )
+        stack.callback(sink.close)
+    metrics = Metrics()
+    metrics.set("policy_last_reload_successful", to=1)
+    metrics.set("policy_last_reload_success_timestamp_seconds", to=doubles.wall())
+    books = Books(MemoryLedger())
+    stack.push_async_callback(books.close)
+    upstream = Upstream(
+        str(settings.upstream),
+        connect_s=settings.connect_timeout,
+        read_s=settings.upstream_read_timeout,
+        keepalive_s=settings.upstream_keepalive,
+    )
+    stack.push_async_callback(upstream.close)
+    judge = Judge()
+    stack.push_async_callback(judge.close)
+    bounds = Bounds(settings.read_on_time, settings.read_on_bytes, settings.read_on_max)
+    return Parts(
+        settings=settings,
+        state=State(policy, settings.upstream_key),
+        books=books,
+        upstream=upstream,
+        exchanges=Exchanges(bounds),
+        operations=Operations(books, metrics, doubles.wall),
+        in_flight=InFlight(),
+        judge=judge,
+        metrics=metrics,
+        log=log,
+        instance=f"sluicegate-{os.urandom(4).hex()}",
+        wall=doubles.wall,
+        new_id=new_id,
+        reread_key=lambda: _key_again(settings),
+        allowed_hosts=LOOPBACK_NAMES | {settings.listen.host} | frozenset(settings.allowed_hosts),
+        any_ip_host=settings.listen.host in WILDCARDS,
+        models=Known(),
+        suites=Known(),
+        tools=Known(),
+    )
+
+
+def _key_again(settings: Settings) -> Secret | None:
+    """The gateway key as its file has it now; None when there is no file or nothing usable in it."""
+    if settings.upstream_key_file is None:
+        return None
+    try:
+        return secret_from_file(settings.upstream_key_file)[0]
+    except ValueError:
+        return None
+
+
+async def _open_admin(stack: AsyncExitStack, parts: Parts, settings: Settings) -> str:
+    runner = web.AppRunner(make_app(parts), access_log=None, shutdown_timeout=LAST_WORDS_S, handle_signals=False)
+    await runner.setup()
+    stack.push_async_callback(runner.cleanup)
+    site = web.TCPSite(runner, settings.admin_listen.host, settings.admin_listen.port)
+    await site.start()
+    return _url(settings.admin_listen, site.port)
+
+
+def _url(address: Address, port: int) -> str:
+    return f"http://{Address(address.host, port)}"
+
+
+def _limits(settings: Settings) -> ListenerLimits:
+    return ListenerLimits(
+        head_s=settings.head_timeout,
+        body_s=settings.body_timeout,
+        body_idle_s=settings.body_idle_timeout,
+        write_s=settings.write_timeout,
+        keepalive_s=settings.keepalive_timeout,
+        head_bytes=settings.max_header_bytes,
+        connections=settings.max_connections,
+        connections_per_peer=settings.max_connections_per_peer,
+    )
+
+
+def _unparsed(refused: ProxyError | None, parts: Parts) -> web.Response:
+    """The answer for bytes that never became a request."""
+    parts.metrics.count("refusals_total", "_none", refused.reason.name if refused else "fault")
+    return replies.unparsed(refused, parts)
+
+
+async def serve(settings: Settings, policy: Policy, *, ready: Callable[[Running], None] | None = None) -> int:
+    """Run until SIGTERM or SIGINT, then drain; a second signal ends at once. Returns the exit code."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    async with running(settings, policy) as proxy:
+
+        def asked() -> None:
+            if stop.is_set():
+                proxy.hurry()
+            stop.set()
+
+        for name in (signal.SIGTERM, signal.SIGINT):
+            with contextlib.suppress(NotImplementedError):
+                loop.add_signal_handler(name, asked)
+        if ready is not None:
+            ready(proxy)
+        await stop.wait()
+        proxy.parts.log.note("info", "draining", open_exchanges=len(proxy.parts.exchanges.open))
+    return 0
+
+

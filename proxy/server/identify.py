@@ -1,0 +1,70 @@
+"""Identify: whose request is this? Judged on the header alone, before a byte of the body is read."""
+
+import hashlib
+
+from aiohttp import web
+
+from proxy.config.settings import Auth, Credential
+from proxy.core.policy import Team
+from proxy.errors import ProxyError
+from proxy.server import local
+from proxy.server.call import Call
+from proxy.server.parts import Parts
+
+OPEN_KEY = "open"
+"""Stands for the key of a caller that shows none."""
+
+
+async def identify(call: Call, parts: Parts) -> web.StreamResponse | None:
+    """Set team and key id; raises ProxyError `missing_key` or `invalid_key`. Routes without a key answer here."""
+    assert call.match is not None
+    if not call.match.route.keyed:
+        return local.unkeyed(call, parts)
+    if parts.settings.credential is Credential.CALLER:
+        _by_gateway_key(call, _shown(call))
+    elif parts.settings.auth is Auth.OPEN:
+        call.team, call.key_id = _open_team(call), OPEN_KEY
+    else:
+        found = call.policy.team_of_key(_shown(call))
+        if found is None:
+            raise ProxyError(
+                "invalid_key",
+                "The virtual key is unknown, expired or revoked. Check the key that the client sends, or ask whoever "
+                "keeps the policies for a new one.",
+            )
+        call.team, call.key_id = found
+    return None
+
+
+def _open_team(call: Call) -> Team:
+    team = call.policy.team_of_open()
+    if team is None:
+        raise ProxyError("missing_key", "No policy names an open_team, so callers without a virtual key are refused.")
+    return team
+
+
+def _by_gateway_key(call: Call, shown: str) -> None:
+    """The caller brings its own gateway key, whose digest is its identity."""
+    call.gateway_key = shown
+    found = call.policy.team_of_key(shown)
+    if found is not None:
+        call.team, call.key_id = found
+    else:
+        call.team, call.key_id = _open_team(call), hashlib.sha256(shown.encode()).hexdigest()[:12]
+
+
+def _shown(call: Call) -> str:
+    """The key in `Authorization: Bearer` or `x-api-key`; that they agree was judged with the head."""
+    authorization = call.inbound.header("authorization")
+    plain = call.inbound.header("x-api-key")
+    if authorization is None:
+        if not plain:
+            raise ProxyError(
+                "missing_key",
+                "No virtual key was sent. Send it as Authorization: Bearer KEY or as x-api-key: KEY.",
+            )
+        return plain
+    scheme, _, key = authorization.strip().partition(" ")
+    if scheme.lower() != "bearer" or not key.strip():
+        raise ProxyError("invalid_key", "The Authorization header is not of the form Bearer KEY.")
+    return key.strip()

@@ -1,0 +1,61 @@
+"""Model lists as SDKs expect them: wrapped, with the fields they read, everything else as the gateway sent it."""
+
+from typing import Any
+from urllib.parse import unquote
+
+import orjson
+
+from proxy.errors import ProxyError
+from proxy.server.call import Call
+
+
+def adapted(call: Call, body: bytes) -> bytes:
+    """The body for the caller; unchanged on every route but the lists of models."""
+    assert call.match is not None
+    name = call.match.route.name
+    if name == "models":
+        return _wrapped(body)
+    if name == "native-model":
+        return _one_of(body, unquote(call.match.values["model"]))
+    if name in ("model", "credits", "suites", "native-models", "native-count"):
+        _object(body)
+    return body
+
+
+def _object(body: bytes) -> Any:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise ProxyError("upstream_broken", "The gateway answered 200 with something that is not JSON.") from error
+
+
+def _wrapped(body: bytes) -> bytes:
+    """`{"object":"list","data":[…]}` whether the gateway wraps its list or not; SDKs read nothing else."""
+    value = _object(body)
+    entries = value if isinstance(value, list) else value.get("data") if isinstance(value, dict) else None
+    if not isinstance(entries, list):
+        raise ProxyError("upstream_broken", "The gateway's list of models has no list in it.")
+    whole = all(
+        isinstance(entry, dict)
+        and isinstance(entry.get("created"), int)
+        and isinstance(entry.get("owned_by"), str)
+        and entry.get("object") == "model"
+        for entry in entries
+    )
+    if whole and isinstance(value, dict) and value.get("object") == "list":
+        return body
+    filled = [
+        {"object": "model", **entry, "created": entry.get("created") or 0, "owned_by": entry.get("owned_by") or "gateway"}
+        for entry in (entry if isinstance(entry, dict) else {"id": str(entry)} for entry in entries)
+    ]
+    rest = value if isinstance(value, dict) else {}
+    return orjson.dumps({**rest, "object": "list", "data": filled})
+
+
+def _one_of(body: bytes, model: str) -> bytes:
+    """One entry of the vendor-native list: the gateway has no route for it."""
+    value = _object(body)
+    for entry in value.get("data", ()) if isinstance(value, dict) else ():
+        if isinstance(entry, dict) and entry.get("id") == model:
+            return orjson.dumps(entry)
+    raise ProxyError("unknown_model", f"Model '{model[:200]}' not found")

@@ -1,0 +1,73 @@
+"""The stages every request passes, in order. Each has its room; here they are only listed and run.
+
+A stage returns None to pass the request on, or the answer that ends it. Whatever happens, the exchange of a request has
+an ending and the request is recorded.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from aiohttp import web
+
+from proxy.core.ledger import Ending
+from proxy.errors import ProxyError
+from proxy.server import admit, decide, identify, normalise, receive, record, recall, relay, replies, send
+from proxy.server.call import Call
+from proxy.server.ids import request_id
+from proxy.server.inbound import Inbound
+from proxy.server.parts import Parts
+
+Stage = Callable[[Call, Parts], Awaitable[web.StreamResponse | None]]
+
+# fmt: off
+STAGES: Final[tuple[tuple[str, Stage], ...]] = (
+    ("receive",   receive.head),
+    ("identify",  identify.identify),
+    ("receive",   receive.body),
+    ("normalise", normalise.normalise),
+    ("decide",    decide.decide),
+    ("recall",    recall.recall),
+    ("admit",     admit.admit),
+    ("send",      send.send),
+    ("relay",     relay.relay),
+)
+# fmt: on
+
+
+async def answer(inbound: Inbound, parts: Parts) -> web.StreamResponse:
+    """Take one request through the stages; its exchange settles by itself, then the request is recorded."""
+    call = Call(request_id(inbound.header("x-request-id")), inbound, parts.state.policy, parts.wall())
+    record.began(call, parts)
+    try:
+        return await _through(call, parts)
+    finally:
+        _let_go(call)
+        inbound.finished()
+        record.record(call, parts)
+
+
+def _let_go(call: Call) -> None:
+    """Whatever happened, the exchange comes to its end: here, or in its own task where others read it too."""
+    if call.source is None:
+        return
+    if call.shared:
+        call.source.leave()
+    else:
+        call.source.exchange.end(Ending.CALLER_LEFT)
+
+
+async def _through(call: Call, parts: Parts) -> web.StreamResponse:
+    try:
+        for name, stage in STAGES:
+            call.stage = name
+            response = await stage(call, parts)
+            if response is not None:
+                return response
+    except ProxyError as refused:
+        return replies.refusal(call, refused, parts)
+    except ConnectionResetError:
+        # The caller left in the middle of its answer; there is nobody to tell.
+        raise
+    except Exception as fault:  # noqa: BLE001  (the last line: a fault of ours is one request's, not the process's)
+        return replies.fault(call, fault, parts)
+    raise AssertionError("the last stage always answers")

@@ -1,0 +1,109 @@
+"""Record: one log event and the metrics of a request, at its end."""
+
+import time
+
+from proxy.core.ledger import NO_CHARGE, Basis, Charge
+from proxy.observe.metrics import NOBODY
+from proxy.server.call import Call
+from proxy.server.parts import Parts
+from proxy.units import CREDIT, credit_text
+
+NOWHERE = "_none"
+"""The route label of a request that has none."""
+
+
+def began(call: Call, parts: Parts) -> None:
+    """Count a request in."""
+    parts.metrics.change("requests_in_flight", "all", by=1)
+
+
+def record(call: Call, parts: Parts) -> None:
+    """Count a request out and tell its story; never raises."""
+    parts.metrics.change("requests_in_flight", "all", by=-1)
+    ended_s = time.monotonic()
+    exchange = call.source.exchange if call.source is not None else None
+    if exchange is not None and not call.joined:
+        call.ending = exchange.ending or call.ending
+        call.charge = exchange.charge if exchange.charge is not NO_CHARGE else call.charge
+    _measure(call, parts, ended_s)
+    parts.log.request(_story(call, ended_s))
+
+
+def _story(call: Call, ended_s: float) -> dict[str, object]:
+    return {
+        "id": call.id,
+        "team": call.team.name if call.team else None,
+        "key": call.key_id[-12:] or None,
+        "route": call.route.name if call.route else None,
+        "model": call.model,
+        "stage": call.stage,
+        "ending": call.ending.value if call.ending else None,
+        "status": call.status,
+        "reason": call.reason or None,
+        "held": credit_text(call.held) if call.held else None,
+        "charged": credit_text(call.charge.credits) if call.charge is not NO_CHARGE else None,
+        "basis": call.charge.basis.value if call.charge.basis is not Basis.NOTHING else None,
+        "waited_s": round(call.waited_s, 3) if call.waited_s else None,
+        "sent_bytes": call.sent_bytes,
+        "dur_s": round(ended_s - call.began_s, 4),
+        "left": True if call.inbound.gone else None,
+        "user_agent": call.inbound.header("user-agent"),
+    }
+
+
+def _measure(call: Call, parts: Parts, ended_s: float) -> None:
+    metrics = parts.metrics
+    team = call.team.name if call.team else NOBODY
+    route = call.route.name if call.route else NOWHERE
+    took_s = ended_s - call.began_s
+    metrics.count("requests_total", team, route, str(call.status or 499))
+    if call.reason:
+        metrics.count("refusals_total", team, call.reason)
+    metrics.observe("request_duration_seconds", route, "collapsed" if call.joined else "bypass", value=took_s)
+    exchange = call.source.exchange if call.source is not None else None
+    if exchange is None or call.joined:
+        metrics.observe("overhead_seconds", route, value=took_s)
+        return
+    if 200 <= call.upstream_status < 300:
+        _learn(call, parts)
+    upstream_s = (exchange.ended_s or ended_s) - exchange.opened_s
+    metrics.observe("overhead_seconds", route, value=max(0.0, took_s - upstream_s))
+    model = parts.models.label(call.model)
+    metrics.observe("upstream_duration_seconds", model, value=upstream_s)
+    if call.first_byte_s is not None:
+        metrics.observe("time_to_first_token_seconds", model, value=call.first_byte_s)
+    if call.hold is not None:
+        _count_money(call, parts, team, model)
+
+
+def _learn(call: Call, parts: Parts) -> None:
+    """The gateway took these names, so they may stand in labels."""
+    parts.models.learn(call.model)
+    if call.mcp is not None and call.match is not None:
+        parts.suites.learn(call.match.values.get("suite"))
+        parts.tools.learn(call.mcp.tool)
+
+
+def _count_money(call: Call, parts: Parts, team: str, model: str) -> None:
+    metrics = parts.metrics
+    charge: Charge = call.charge
+    assert call.hold is not None
+    outcome = "released" if charge is NO_CHARGE else "overrun" if charge.credits > call.hold.credits else "settled"
+    parts.metrics.count("reservations_total", outcome)
+    parts.metrics.count("spent_credits_total", team, model, by=charge.credits / CREDIT)
+    meter = call.source.exchange.meter if call.source is not None else None
+    if meter is not None:
+        usage = meter.usage
+        for kind, tokens in (
+            ("input", usage.input),
+            ("output", usage.output),
+            ("reasoning", usage.reasoning),
+            ("cache_read", usage.cache_read),
+            ("cache_creation", usage.cache_write),
+        ):
+            if tokens:
+                parts.metrics.count("tokens_total", team, model, kind, by=tokens)
+    if call.mcp is not None and call.match is not None:
+        suite = parts.suites.label(call.match.values.get("suite"))
+        tool = parts.tools.label(call.mcp.tool)
+        metrics.count("mcp_tool_calls_total", team, suite, tool, "executed" if charge.calls else "refused")

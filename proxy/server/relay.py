@@ -1,0 +1,254 @@
+"""Relay: the gateway's answer goes to the caller, streams byte for byte, with the meter alongside in the exchange.
+
+A stream that breaks off must not look complete: one error event of its family is added, then it ends.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Final
+
+from aiohttp import web
+
+from proxy.core.ledger import Ending
+from proxy.errors import ProxyError
+from proxy.mcp import answers as mcp_answers
+from proxy.server import lists, replies
+from proxy.server.call import Call
+from proxy.server.parts import Parts
+from proxy.server.routes import Dialect
+from proxy.server.send import refused
+from proxy.server.upstream import Answer, UpstreamFault
+
+WHOLE_MAX: Final = 4 * 1024 * 1024
+"""Bytes of a JSON answer that are gathered, so that its cost can stand in the header; longer ones flow through."""
+
+ERROR_MAX: Final = 64 * 1024
+"""Bytes of an error answer that are read."""
+
+HEARTBEAT: Final = b": heartbeat\n\n"
+BROKE_SENTENCE: Final = "The gateway's answer broke off before its end."
+
+
+async def relay(call: Call, parts: Parts) -> web.StreamResponse:
+    """Pass the answer on; always the last stage. Raises ProxyError as long as nothing is out."""
+    assert call.source is not None
+    answer = await call.source.head()
+    if answer.status >= 400:
+        return await _error(call, answer, parts)
+    if answer.status >= 300:
+        if not call.shared:
+            call.source.exchange.end(Ending.GATEWAY_REFUSED)
+        raise ProxyError(
+            "upstream_redirect",
+            f"The gateway answered {answer.status}, a redirect, which is never followed. Whoever runs the proxy should "
+            "check --upstream.",
+        )
+    if answer.is_stream and (call.dialect is not Dialect.MCP or mcp_answers.takes_stream(call)):
+        return await _stream(call, answer, parts)
+    return await _whole(call, answer, parts)
+
+
+async def _error(call: Call, answer: Answer, parts: Parts) -> web.Response:
+    body = await _gather_error(call)
+    parts.metrics.count("upstream_errors_total", call.match.route.name if call.match else "_none", str(answer.status))
+    if answer.status == 401 and call.gateway_key is None:
+        parts.state.key_refused = True
+        parts.state.gateway_key = parts.reread_key() or parts.state.gateway_key
+        parts.log.note("error", "gateway_key_refused", id=call.id)
+        raise ProxyError(
+            "gateway_key_refused",
+            "The gateway refused the proxy's own key. Whoever runs the proxy must replace it; callers' keys are fine.",
+        )
+    return replies.gateway_error(call, answer, body, parts)
+
+
+async def _gather_error(call: Call) -> bytes:
+    assert call.source is not None
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        async for piece in call.source.pieces():
+            pieces.append(piece)
+            size += len(piece)
+            if size >= ERROR_MAX:
+                break
+    except UpstreamFault:
+        # The status is known and decides; a sentence cut short is better than none.
+        pass
+    if not call.shared:
+        call.source.exchange.finish()
+    return b"".join(pieces)[:ERROR_MAX]
+
+
+async def _whole(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse:
+    """Gather an answer and send it with its cost in the header."""
+    assert call.source is not None
+    pieces = call.source.pieces()
+    gathered: list[bytes] = []
+    size = 0
+    try:
+        async for piece in pieces:
+            gathered.append(piece)
+            size += len(piece)
+            if size > WHOLE_MAX and call.dialect is not Dialect.MCP:
+                return await _long(call, answer, gathered, pieces, parts)
+    except UpstreamFault as fault:
+        raise refused(call, parts, fault) from fault
+    exchange = call.source.exchange
+    body = gathered[0] if len(gathered) == 1 else b"".join(gathered)
+    if call.dialect is Dialect.MCP:
+        body, content_type = mcp_answers.adapted(call, answer, body)
+    elif exchange.meter is not None and exchange.ending is Ending.UPSTREAM_BROKE:
+        raise ProxyError(
+            "upstream_broken",
+            "The gateway answered 200 with something that is not the JSON object its document promises. The call may "
+            "have been charged.",
+        )
+    else:
+        body, content_type = lists.adapted(call, body), answer.content_type
+    headers = {
+        **replies.our_headers(call, parts, known_charge=True),
+        **replies.passed_headers(call, answer, parts),
+        "content-type": content_type,
+    }
+    return replies.respond(call, parts, answer.status, body, headers)
+
+
+def _open_response(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse:
+    headers = {
+        **replies.our_headers(call, parts, known_charge=False),
+        **replies.passed_headers(call, answer, parts),
+    }
+    response = web.StreamResponse(status=answer.status, headers=headers)
+    call.status = answer.status
+    if parts.state.draining:
+        response.force_close()
+    return response
+
+
+async def _long(
+    call: Call, answer: Answer, gathered: list[bytes], pieces: AsyncIterator[bytes], parts: Parts
+) -> web.StreamResponse:
+    """Pass an answer too long to gather piece by piece; a break shows as a broken connection."""
+    response = _open_response(call, answer, parts)
+    response.content_length = answer.content_length
+    await response.prepare(call.inbound.request)
+    for piece in gathered:
+        await _write(call, response, piece)
+    try:
+        async for piece in pieces:
+            await _write(call, response, piece)
+    except UpstreamFault as fault:
+        raise ConnectionResetError("the gateway broke off in the middle of an answer") from fault
+    if not call.inbound.gone:
+        await response.write_eof()
+    return response
+
+
+async def _write(call: Call, response: web.StreamResponse, piece: bytes) -> None:
+    """Write, or only count, when the caller is gone: the exchange is read on for its usage."""
+    if call.inbound.gone:
+        return
+    try:
+        await response.write(piece)
+        call.sent_bytes += len(piece)
+    except ConnectionResetError:
+        assert call.source is not None
+        call.source.leave()
+
+
+async def _stream(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse:
+    assert call.source is not None
+    assert call.match is not None
+    response = _open_response(call, answer, parts)
+    response.headers["Cache-Control"] = "no-cache"
+    response.headers["X-Accel-Buffering"] = "no"
+    route = call.match.route.name
+    parts.metrics.change("streams_in_flight", route, by=1)
+    broke = None
+    try:
+        await response.prepare(call.inbound.request)
+        async for piece in _with_heartbeat(call, call.source.pieces()):
+            if call.first_byte_s is None:
+                call.first_byte_s = time.monotonic() - call.began_s
+            await _write(call, response, piece)
+            if call.inbound.gone and call.shared:
+                break
+    except UpstreamFault as fault:
+        broke = fault
+    except ConnectionResetError:
+        call.source.leave()
+        await _read_on(call)
+    finally:
+        parts.metrics.change("streams_in_flight", route, by=-1)
+    return await _close_stream(call, response, broke, parts)
+
+
+async def _read_on(call: Call) -> None:
+    """The caller left before the first byte: read the answer for its usage all the same."""
+    assert call.source is not None
+    if call.shared:
+        return
+    try:
+        async for _ in call.source.pieces():
+            pass
+    except UpstreamFault:
+        pass
+
+
+async def _close_stream(
+    call: Call, response: web.StreamResponse, broke: UpstreamFault | None, parts: Parts
+) -> web.StreamResponse:
+    """End the stream so that it does not look complete when it is not."""
+    assert call.source is not None
+    assert call.match is not None
+    meter = call.source.exchange.meter
+    if call.inbound.gone:
+        parts.metrics.count("stream_aborts_total", call.match.route.name, "client")
+        raise ConnectionResetError("the caller left")
+    if meter is not None and not meter.terminal:
+        parts.metrics.count("stream_aborts_total", call.match.route.name, "upstream")
+        rpc_id = call.mcp.id if call.mcp is not None and call.mcp.id is not None else b"null"
+        await _write(call, response, meter.ending(BROKE_SENTENCE, rpc_id=rpc_id))
+    elif broke is not None and meter is None:
+        raise ConnectionResetError("the gateway broke off in the middle of an answer") from broke
+    if not call.inbound.gone:
+        await response.write_eof()
+    return response
+
+
+async def _with_heartbeat(call: Call, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The pieces, and a comment line in silences between two events when the policy asks for it."""
+    every_s = call.policy.heartbeat_s
+    if every_s is None:
+        async for piece in pieces:
+            yield piece
+        return
+    iterator = pieces.__aiter__()
+    pending: asyncio.Task[bytes] | None = None
+    try:
+        while True:
+            pending = pending or asyncio.ensure_future(_next(iterator))
+            await asyncio.wait([pending], timeout=every_s)
+            if pending.done():
+                done, pending = pending, None
+                piece = done.result()
+                if not piece:
+                    return
+                yield piece
+            elif _between_events(call):
+                yield HEARTBEAT
+    finally:
+        if pending is not None:
+            pending.cancel()
+
+
+async def _next(iterator: AsyncIterator[bytes]) -> bytes:
+    return await anext(iterator, b"")
+
+
+def _between_events(call: Call) -> bool:
+    meter = call.source.exchange.meter if call.source is not None else None
+    # In a shared exchange the meter runs ahead of this reader, so its place says nothing about ours.
+    return meter is not None and not call.shared and meter.at_boundary

@@ -1,0 +1,191 @@
+"""Answers as they leave: header lines of ours, error bodies per dialect, refusals and faults.
+
+One place turns an error into bytes. On MCP POSTs most refusals are JSON-RPC errors in HTTP 200, because a session of a
+widespread client dies with any other status.
+"""
+
+import traceback
+from collections.abc import Mapping
+from typing import Any, Final
+
+from aiohttp import web
+
+from proxy.core import errorbody, jsonrpc
+from proxy.core.headers import ForbiddenHeader, Retry, headers_down, retry, retry_after_s
+from proxy.core.ledger import Ending
+from proxy.core.policy import ErrorForm
+from proxy.errors import BUDGET, PAUSED, TURN, UPSTREAM, ProxyError
+from proxy.server.call import Call
+from proxy.server.parts import Parts
+from proxy.server.routes import Dialect
+from proxy.server.upstream import Answer
+from proxy.units import credit_text, instant_text
+
+JSON: Final = "application/json"
+_RETRYABLE: Final = frozenset({429, 503})
+_EXPOSED: Final = "X-Request-ID, Retry-After, X-Sluicegate-Credits, X-Sluicegate-Error, Cache-Status, Age, Server-Timing"
+_MCP_STATUS: Final[Mapping[int, int]] = {402: BUDGET, 429: TURN, 503: PAUSED}
+"""JSON-RPC codes for statuses of the gateway that would end a client's session; other 5xx are `UPSTREAM`."""
+
+
+def our_headers(call: Call, parts: Parts, *, known_charge: bool) -> dict[str, str]:
+    """The header lines every answer carries. known_charge: the exchange has ended, so its cost can be told."""
+    lines = {
+        "Server": "sluicegate",
+        "X-Request-ID": call.id,
+        "Via": f"1.1 {parts.instance}",
+        "Cache-Status": call.cache_status,
+        "Server-Timing": _timing(call),
+    }
+    if known_charge and call.source is not None:
+        cost = call.source.exchange.charge.credits
+        charged, saved = (0, cost) if call.joined else (cost, 0)
+        lines["X-Sluicegate-Credits"] = f"charged={credit_text(charged)}, saved={credit_text(saved)}"
+    origin = call.inbound.header("origin")
+    if origin is not None and origin in parts.settings.cors_origins:
+        lines["Access-Control-Allow-Origin"] = origin
+        lines["Access-Control-Expose-Headers"] = _EXPOSED
+        lines["Vary"] = "Origin"
+    return lines
+
+
+def _timing(call: Call) -> str:
+    said = [f"queue;dur={call.waited_s * 1000:.1f}"]
+    exchange = call.source.exchange if call.source is not None else None
+    if exchange is not None and exchange.head_s is not None:
+        said.append(f"upstream;dur={((exchange.ended_s or exchange.head_s) - exchange.opened_s) * 1000:.1f}")
+    return ", ".join(said)
+
+
+def passed_headers(call: Call, answer: Answer, parts: Parts) -> dict[str, str]:
+    """What of the gateway's header goes on. Raises ProxyError for one that cannot stand in a header."""
+    try:
+        down = headers_down(answer.headers)
+    except ForbiddenHeader as error:
+        _ended_broken(call)
+        raise ProxyError("upstream_broken", "The gateway's answer has control bytes in its header.") from error
+    down.setdefault("request-id", call.id)
+    return down
+
+
+def _ended_broken(call: Call) -> None:
+    if call.source is not None and not call.shared:
+        call.source.exchange.end(Ending.UPSTREAM_BROKE)
+
+
+def respond(call: Call, parts: Parts, status: int, body: bytes, headers: Mapping[str, str]) -> web.Response:
+    """A whole answer, counted in the call."""
+    call.status = status
+    call.sent_bytes = len(body)
+    response = web.Response(status=status, body=body, headers=headers)
+    if not call.inbound.body_read or parts.state.draining:
+        # What is left of the body is no next request.
+        response.force_close()
+    return response
+
+
+def local_json(call: Call, parts: Parts, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> web.Response:
+    """A JSON answer of our own."""
+    call.inbound.body_read = call.inbound.body_read or not call.inbound.request.can_read_body
+    lines = our_headers(call, parts, known_charge=False)
+    return respond(call, parts, status, body, {**lines, "Content-Type": JSON, **(headers or {})})
+
+
+def refusal(call: Call, refused: ProxyError, parts: Parts) -> web.Response:
+    """The answer for an error of ours, in the caller's dialect."""
+    reason = refused.reason
+    call.reason = reason.name
+    call.ending = call.ending or Ending.REFUSED
+    headers = {"X-Sluicegate-Error": reason.name, **refused.headers}
+    if reason.status in _RETRYABLE:
+        headers |= retry(refused.retry_after_s, pointless=not reason.wait).headers
+    if call.dialect is Dialect.MCP and call.inbound.method == "POST":
+        return _rpc_refusal(call, refused, parts, headers)
+    if call.dialect is Dialect.MCP:
+        body = jsonrpc.error(b"null", jsonrpc.INVALID_REQUEST, refused.message, {"reason": reason.name})
+    else:
+        body = errorbody.own_body(refused, call.id, native=call.native)
+    return local_json(call, parts, reason.status, body, headers)
+
+
+def _rpc_refusal(call: Call, refused: ProxyError, parts: Parts, headers: Mapping[str, str]) -> web.Response:
+    reason = refused.reason
+    rpc_id = call.mcp.id if call.mcp is not None and call.mcp.id is not None else b"null"
+    data: dict[str, Any] = {
+        "reason": reason.name,
+        "retry_after_s": refused.retry_after_s,
+        "resets_at": None if refused.resets_at_s is None else instant_text(refused.resets_at_s),
+        **refused.data,
+    }
+    code = refused.data.get("rpc_code", reason.rpc_code)
+    if code is None:
+        # Statuses that a session survives, or that end before there is one, stay what they are.
+        body = jsonrpc.error(rpc_id, jsonrpc.INVALID_REQUEST, refused.message, data)
+        return local_json(call, parts, reason.status, body, headers)
+    data.pop("rpc_code", None)
+    status = reason.status if reason.rpc_code is None else 200
+    return local_json(call, parts, status, jsonrpc.error(rpc_id, code, refused.message, data), headers)
+
+
+def gateway_error(call: Call, answer: Answer, body: bytes, parts: Parts) -> web.Response:
+    """The answer for an error of the gateway: its status, its sentence, the body every client shows."""
+    said = errorbody.read_gateway_error(answer.status, body, answer.content_type, native=call.native)
+    if said.reason is not None:
+        call.reason = said.reason
+    after_s = retry_after_s(_header(answer, "retry-after"), parts.wall())
+    waits = retry(after_s) if answer.status in _RETRYABLE else Retry({}, after_s)
+    resets_at_s = None if after_s is None else parts.wall() + after_s
+    headers = {
+        **our_headers(call, parts, known_charge=True),
+        **passed_headers(call, answer, parts),
+        **waits.headers,
+    }
+    if call.dialect is Dialect.MCP and (code := _rpc_code(answer.status)) is not None:
+        data = {
+            "reason": said.reason or "gateway",
+            "status": answer.status,
+            "retry_after_s": after_s,
+            "resets_at": None if resets_at_s is None else instant_text(resets_at_s),
+        }
+        rpc_id = call.mcp.id if call.mcp is not None and call.mcp.id is not None else b"null"
+        told = jsonrpc.error(rpc_id, code, said.message, data)
+        return respond(call, parts, 200, told, {**headers, "content-type": JSON})
+    if call.policy.errors is ErrorForm.PASSTHROUGH or (call.dialect is Dialect.MCP and _is_json(answer)):
+        return respond(call, parts, answer.status, body, headers)
+    told = errorbody.gateway_body(said, call.id, after_s=after_s, resets_at_s=resets_at_s)
+    return respond(call, parts, answer.status, told, {**headers, "content-type": JSON})
+
+
+def _rpc_code(status: int) -> int | None:
+    return _MCP_STATUS.get(status, UPSTREAM if status >= 500 else None)
+
+
+def _is_json(answer: Answer) -> bool:
+    return "json" in answer.content_type.lower()
+
+
+def _header(answer: Answer, name: str) -> str | None:
+    return next((value for line, value in answer.headers if line.lower() == name), None)
+
+
+def unparsed(refused: ProxyError | None, parts: Parts) -> web.Response:
+    """The answer for bytes that never became a request; None: a fault of ours."""
+    request_id = parts.new_id()
+    if refused is None:
+        status, reason, body = 500, "fault", errorbody.fault_body(request_id, native=False)
+    else:
+        status, reason = refused.reason.status, refused.reason.name
+        body = errorbody.own_body(refused, request_id, native=False)
+    lines = {"Server": "sluicegate", "X-Request-ID": request_id, "X-Sluicegate-Error": reason, "Content-Type": JSON}
+    return web.Response(status=status, body=body, headers=lines)
+
+
+def fault(call: Call, error: Exception, parts: Parts) -> web.Response:
+    """The answer for a fault of ours: the place goes to the log, nothing of it to the caller."""
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    parts.log.note(
+        "error", "fault", id=call.id, stage=call.stage, kind=type(error).__name__, place=f"{where.name}:{where.lineno}"
+    )
+    call.reason = "fault"
+    body = errorbody.fault_body(call.id, native=call.native)
+    return local_json(call, parts, 500, body, {"X-Sluicegate-Error": "fault"})

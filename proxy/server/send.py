@@ -1,0 +1,36 @@
+"""Send: open the exchange and wait for the head of its answer."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from aiohttp import web
+
+from proxy.errors import ProxyError
+from proxy.server.call import Call
+from proxy.server.parts import Parts
+from proxy.server.upstream import Abandoned, Broke, NeverSent, TimedOut, UpstreamFault
+
+_REASONS: Final[Mapping[type[UpstreamFault], tuple[str, str]]] = {
+    NeverSent: ("upstream_unreachable", "The gateway could not be reached; nothing was sent. Try again in a moment."),
+    TimedOut: ("upstream_timeout", "The gateway did not answer in time. The call may have been charged."),
+    Broke: ("upstream_broken", "The gateway's answer broke off. The call may have been charged."),
+    Abandoned: ("upstream_broken", "The answer was given up because its caller had left."),
+}
+
+
+async def send(call: Call, parts: Parts) -> web.StreamResponse | None:
+    """Raises ProxyError for a gateway that gave no answer."""
+    assert call.source is not None
+    try:
+        answer = await call.source.head()
+    except UpstreamFault as fault:
+        raise refused(call, parts, fault) from fault
+    call.upstream_status = answer.status
+    return None
+
+
+def refused(call: Call, parts: Parts, fault: UpstreamFault) -> ProxyError:
+    """Our error for a fault of the gateway."""
+    reason, sentence = _REASONS[type(fault)]
+    parts.metrics.count("upstream_errors_total", call.match.route.name if call.match else "_none", reason)
+    return ProxyError(reason, sentence)
