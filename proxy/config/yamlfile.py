@@ -32,6 +32,9 @@ class YamlFile:
         node: Any = self.tree
         found = (0, 0)
         for step in steps:
+            # The checker names a number that stands as a key by its text.
+            if isinstance(node, CommentedMap) and step not in node:
+                step = next((key for key in node if str(key) == step), step)  # noqa: PLW2901  (its true form)
             try:
                 found = node.lc.item(step) if isinstance(step, int) else node.lc.key(step)
                 node = node[step]
@@ -64,7 +67,9 @@ def read_yaml(path: Path) -> YamlFile:
     except DuplicateKeyError as error:
         raise Problems([Problem(_at(name, error.problem_mark), _twice(text, error.problem_mark))]) from error
     except MarkedYAMLError as error:
-        what = str(error.problem or error.context or "is not YAML").splitlines()[0]
+        # Of a second document the reader says half of the sentence in each of these.
+        parts = [error.context or "", error.problem or ""]
+        what = " ".join(parts) if parts[0].startswith("expected") else parts[1] or parts[0] or "is not YAML"
         raise Problems([Problem(_at(name, error.problem_mark or error.context_mark), what)]) from error
     except YAMLError as error:
         raise Problems([Problem(name, str(error).splitlines()[0])]) from error

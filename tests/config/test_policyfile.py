@@ -1,0 +1,233 @@
+import hashlib
+import re
+
+import pytest
+
+from proxy.config.policyfile import PolicyProblems, load_policies
+from proxy.core.policy import (
+    DEFAULT_POLICY,
+    Balance,
+    ErrorForm,
+    KeyRef,
+    McpErrors,
+    NativeVersion,
+    Policy,
+    StreamUsage,
+    Team,
+    UnknownIds,
+)
+
+CI, LAPTOP = (hashlib.sha256(text.encode()).hexdigest() for text in ("sk-ci", "sk-laptop"))
+
+
+def a_folder(tmp_path, **files):
+    for name, text in files.items():
+        (tmp_path / f"{name}.yaml").write_text(text)
+    return tmp_path
+
+
+def problems_of(tmp_path, **files):
+    with pytest.raises(PolicyProblems) as caught:
+        load_policies(a_folder(tmp_path, **files))
+    return [str(problem).replace(f"{tmp_path}/", "") for problem in caught.value.problems]
+
+
+def test_everything_that_acts_can_be_said(tmp_path):
+    text = f"""
+        teams:
+          search:
+            keys: [{{ id: ci, sha256: "{CI}" }}, {{ id: laptop, sha256: "{LAPTOP.upper()}" }}]
+            gateway_balance: show
+            wait_max: 1m30s
+          batch: {{}}
+        open_team: batch
+        errors: passthrough
+        mcp_errors: tool_result
+        stream_usage: inject
+        native_version: pass
+        unknown_ids: refuse
+        heartbeat: 15
+        """
+    assert load_policies(a_folder(tmp_path, all=text)) == Policy(
+        teams={
+            "search": Team(
+                "search",
+                (KeyRef("ci", bytes.fromhex(CI)), KeyRef("laptop", bytes.fromhex(LAPTOP))),
+                Balance.SHOW,
+                90.0,
+            ),
+            "batch": Team("batch"),
+        },
+        open_team="batch",
+        errors=ErrorForm.PASSTHROUGH,
+        mcp_errors=McpErrors.TOOL_RESULT,
+        stream_usage=StreamUsage.INJECT,
+        native_version=NativeVersion.PASS,
+        unknown_ids=UnknownIds.REFUSE,
+        heartbeat_s=15.0,
+    )
+
+
+def test_a_key_of_a_file_finds_its_team(tmp_path):
+    policy = load_policies(a_folder(tmp_path, a=f'teams: {{ search: {{ keys: [{{ id: ci, sha256: "{CI}" }}] }} }}'))
+    assert policy.team_of_key("sk-ci") == (policy.teams["search"], "ci")
+
+
+def test_without_files_the_default_holds(tmp_path):
+    assert load_policies(tmp_path / "none") == DEFAULT_POLICY
+    assert load_policies(tmp_path) == DEFAULT_POLICY
+    (tmp_path / "README.md").write_text("not a policy")
+    (tmp_path / ".hidden.yaml").write_text("not: a policy")
+    assert load_policies(tmp_path) == DEFAULT_POLICY
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "errors: hybrid", "teams: {}", "open_team: default"])
+def test_files_that_say_nothing_of_teams_leave_the_default_one(tmp_path, text):
+    assert load_policies(a_folder(tmp_path, a=text)) == DEFAULT_POLICY
+
+
+def test_files_of_a_folder_are_merged(tmp_path):
+    policy = load_policies(a_folder(tmp_path, a="teams: { a: {} }", b="teams: { b: {} }", c="open_team: b"))
+    assert list(policy.teams) == ["a", "b"]
+    assert policy.open_team == "b"
+
+
+def test_with_teams_and_no_open_team_nobody_comes_in_without_a_key(tmp_path):
+    assert load_policies(a_folder(tmp_path, a="teams: { default: {} }")).team_of_open() is None
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("tems: {}", "a.yaml:1:1: tems: is not known; did you mean teams?"),
+        ("teams:\n  a: { keyz: [] }", "a.yaml:2:8: teams.a.keyz: is not known; did you mean keys?"),
+        (
+            'teams:\n  a:\n    keys:\n      - { id: ci, sha265: "00" }',
+            "a.yaml:4:9: teams.a.keys.0.sha256: is missing",
+        ),
+        (
+            "teams:\n  a: { gateway_balance: yes }",
+            "a.yaml:2:8: teams.a.gateway_balance: 'yes' is not one of show, hide",
+        ),
+        ("heartbeat: 0.5s", "a.yaml:1:1: heartbeat: input should be greater than or equal to 1"),
+        (
+            "teams: { a: { wait_max: true } }",
+            "a.yaml:1:15: teams.a.wait_max: a duration is a number of seconds or text such as 30s",
+        ),
+        ("teams: { a: { wait_max: 2h } }", "a.yaml:1:15: teams.a.wait_max: input should be less than or equal to 3600"),
+        ("teams: { a: { wait_max: -1 } }", "a.yaml:1:15: teams.a.wait_max: -1 is not a duration"),
+        ("teams: { a: { wait_max: .inf } }", "a.yaml:1:15: teams.a.wait_max: inf is not a duration"),
+        ("teams: { a: { wait_max: .nan } }", "a.yaml:1:15: teams.a.wait_max: nan is not a duration"),
+        ("teams: [a]", "a.yaml:1:1: teams: expected keys and values"),
+        ("teams: { a: { keys: ci } }", "a.yaml:1:15: teams.a.keys: expected a list"),
+        ("teams: { 007: {} }", 'a.yaml:1:10: teams.7: expected text, not 7; write it in quotes ("…")'),
+        ("teams: { 1.50: {} }", 'a.yaml:1:10: teams.1.5: expected text, not 1.5; write it in quotes ("…")'),
+        (
+            "open_team: 2026-01-01",
+            'a.yaml:1:1: open_team: expected text, not datetime.date(2026, 1, 1); write it in quotes ("…")',
+        ),
+        (
+            'teams: { "a b": {} }',
+            "a.yaml:1:10: teams.a b: is not a name: letters, digits and . _ - , at most 64, the first a letter or digit",
+        ),
+        ("open_team: nobody", "a.yaml:1:1: open_team: there is no team 'nobody'; known are default"),
+        (
+            "teams: { serach: {} }\nopen_team: search",
+            "a.yaml:2:1: open_team: there is no team 'search'; did you mean serach?",
+        ),
+        ("- a", "a.yaml:1:1: expected keys and values at the top of the file"),
+        ("teams: {", "a.yaml:1:9: expected the node content, but found '<stream end>'"),
+        ("teams: {}\nteams: {}", "a.yaml:2:1: the key teams stands twice"),
+        ("teams: { a: &a {}, b: *a }", "a.yaml:1:23: aliases are not read; write the value out"),
+        ("teams: { a: { <<: { keys: [] } } }", "a.yaml:1:15: merge keys are not read; write the keys out"),
+        ("open_team: !!str 7", "a.yaml:1:12: tags are not read; write the plain value"),
+        ("a: 1\n---\nb: 2", "a.yaml:2:1: expected a single document in the stream but found another document"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(tmp_path, text, problem):
+    assert problem in problems_of(tmp_path, a=text)
+
+
+def test_a_digest_that_is_none_is_refused_without_being_shown(tmp_path):
+    """Whoever mistakes the field writes the key itself there."""
+    (problem,) = problems_of(tmp_path, a='teams: { a: { keys: [{ id: ci, sha256: "sk-my-real-key" }] } }')
+    assert problem == "a.yaml:1:32: teams.a.keys.0.sha256: is not a SHA-256 digest: 64 hexadecimal digits"
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [(f"{word}: []", f"a.yaml:1:1: {word}") for word in ("budgets", "rates", "prices", "cache", "aliases", "members")]
+    + [("unpriced: refuse", "a.yaml:1:1: unpriced"), ("expires_after: 2h", "a.yaml:1:1: expires_after")]
+    + [
+        (f"teams: {{ a: {{ {word}: [] }} }}", f"a.yaml:1:15: teams.a.{word}")
+        for word in ("models", "deny_models", "suites", "tools", "chatbots", "weight", "cache")
+    ],
+)
+def test_a_limit_that_is_not_enforced_yet_is_refused(tmp_path, text, where):
+    """Silently accepted, it would be no limit."""
+    (problem,) = problems_of(tmp_path, a=text)
+    assert problem == f"{where}: this version does not enforce it yet; take it out, so that nobody relies on it"
+
+
+def test_the_same_team_in_two_files_names_both_places(tmp_path):
+    assert problems_of(tmp_path, a="teams:\n  x: {}", b="teams:\n  y: {}\n  x: {}") == [
+        f"b.yaml:3:3: teams.x: the team stands at {tmp_path}/a.yaml:2:3 already; take one of them out".replace(
+            f"{tmp_path}/", ""
+        )
+    ]
+
+
+def test_the_same_setting_in_two_files_names_both_places(tmp_path):
+    (problem,) = problems_of(tmp_path, a="errors: hybrid", b="errors: passthrough")
+    assert problem == "b.yaml:1:1: errors: the setting stands at a.yaml:1:1 already; take one of them out"
+
+
+def test_one_key_in_two_teams_names_both_places(tmp_path):
+    """Whose budget would it draw on?"""
+    team = 'teams: {{ {name}: {{ keys: [{{ id: ci, sha256: "{digest}" }}] }} }}'
+    (problem,) = problems_of(tmp_path, a=team.format(name="a", digest=CI), b=team.format(name="b", digest=CI.upper()))
+    assert problem == "b.yaml:1:32: teams.b.keys.0.sha256: the key stands at a.yaml:1:32 already; take one of them out"
+
+
+def test_two_keys_of_a_team_need_two_ids(tmp_path):
+    text = f'teams:\n  a:\n    keys:\n      - {{ id: ci, sha256: "{CI}" }}\n      - {{ id: ci, sha256: "{LAPTOP}" }}'
+    (problem,) = problems_of(tmp_path, a=text)
+    assert problem == "a.yaml:5:11: teams.a.keys.1.id: the id 'ci' stands at a.yaml:4:11 already; take one of them out"
+
+
+def test_problems_of_all_files_come_at_once_in_order(tmp_path):
+    found = problems_of(
+        tmp_path,
+        a="heartbeat: soon\nerors: hybrid\nteams:\n  x: { keyz: 1 }\n",
+        b="teams: {",
+        c="open_team: x\nteams:\n  x: {}\n",
+    )
+    assert [re.match(r"[^ ]+(?=: )", problem)[0] for problem in found] == [
+        "a.yaml:1:1", "a.yaml:2:1", "a.yaml:4:8", "b.yaml:1:9", "c.yaml:3:3"
+    ]  # fmt: skip
+
+
+def test_a_file_of_the_other_ending_is_not_skipped_in_silence(tmp_path):
+    (tmp_path / "limits.yml").write_text("teams: {}")
+    assert problems_of(tmp_path) == ["limits.yml: is not read; rename it to .yaml, or move it away"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "says"),
+    [(b"teams: \xff", "is not UTF-8 at byte 7"), (b"#" * (1024 * 1024 + 1), "is larger than 1,048,576 bytes")],
+)
+def test_a_file_that_is_no_text_or_no_policy_by_size_is_refused(tmp_path, raw, says):
+    (tmp_path / "a.yaml").write_bytes(raw)
+    assert says in problems_of(tmp_path)[0]
+
+
+def test_an_unreadable_file_is_a_problem(tmp_path):
+    (tmp_path / "a.yaml").symlink_to(tmp_path / "gone")
+    assert problems_of(tmp_path) == ["a.yaml: cannot be read (No such file or directory)"]
+
+
+def test_words_that_other_readers_take_for_values_stay_words(tmp_path):
+    """`no`, `off` and `12:30` are false, false and 750 to readers of YAML 1.1."""
+    policy = load_policies(a_folder(tmp_path, a="teams: { no: {}, off: {}, y: {} }\nopen_team: no"))
+    assert list(policy.teams) == ["no", "off", "y"]
+    assert policy.open_team == "no"

@@ -1,0 +1,164 @@
+import json
+
+import pytest
+
+from proxy.config.secret import Secret
+from proxy.config.settings import LogFormat, LogLevel
+from proxy.observe.log import TEXT_MAX, RequestLog, open_log
+
+KNOWN = Secret("gk-0123456789-known")
+
+
+class Book:
+    """Collects what was written."""
+
+    def __init__(self, form=LogFormat.JSON, level=LogLevel.INFO):
+        self.lines = []
+        self.log = RequestLog(self.lines.append, form=form, level=level, secrets=(KNOWN, None), clock=lambda: 1e9)
+
+    @property
+    def events(self):
+        return [json.loads(line) for line in self.lines]
+
+    @property
+    def text(self):
+        return b"".join(self.lines).decode()
+
+
+class Unprintable:
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+STORY = {
+    "id": "01J", "team": "red", "key": "9f2", "route": "chat", "model": "gpt-4o", "stage": "relay",
+    "ending": "caller_left", "status": 200, "held": "0.42", "charged": "0.131", "waited_s": 0.42,
+    "sent_bytes": 18211, "dur_s": 7.91, "reason": None, "user_agent": "curl/8",
+}  # fmt: skip
+
+
+def test_a_request_is_one_line_that_tells_its_story():
+    book = Book()
+    book.log.request(STORY)
+    assert book.events == [{"time": "2001-09-09T01:46:40.000Z", "level": "info", "event": "request", **STORY}]
+    assert book.lines[0].count(b"\n") == 1
+    assert book.lines[0].endswith(b"\n")
+
+
+def test_a_person_at_a_terminal_reads_words_and_pairs():
+    book = Book(LogFormat.CONSOLE)
+    book.log.request({"team": "red", "status": 200, "reason": None, "user_agent": 'a "b"'})
+    assert book.text == '01:46:40 info    request team=red status=200 user_agent="a \\"b\\""\n'
+
+
+@pytest.mark.parametrize("form", [LogFormat.JSON, LogFormat.CONSOLE])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x\r\nrequest team=forged",
+        "\x1b[2J\x1b[31mred",
+        "\x9b31m",
+        "\x07\x00\x7f\x85",
+        "\u2028\u2029\u202e\u2066\u200f",
+        "\ud800\udfff",
+        "\ufeff",
+    ],
+)
+def test_nothing_from_outside_forges_a_line_or_steers_a_terminal(form, text):
+    book = Book(form)
+    book.log.request({"user_agent": text, "nested": {text: [text]}})
+    (line,) = book.lines
+    shown = line.decode()[:-1]
+    assert not set(shown) & set("\r\n\x1b\x9b\x07\x00\x7f\x85\u2028\u2029\u202e\u2066\u200f\ufeff")
+
+
+def test_text_is_bounded():
+    book = Book()
+    book.log.request({"user_agent": "x" * 10_000_000})
+    assert book.events[0]["user_agent"] == "x" * TEXT_MAX + "…"
+
+
+@pytest.mark.parametrize("form", [LogFormat.JSON, LogFormat.CONSOLE])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"authorization": "CANARY"},
+        {"X-API-Key": "CANARY"},
+        {"upstream_key": "CANARY"},
+        {"set-cookie": "CANARY"},
+        {"password": "CANARY"},
+        {"admin_token": b"CANARY"},
+        {"headers": {"Authorization": "CANARY"}},
+        {"headers": [{"x-api-key": ["CANARY"]}]},
+        {"what": "Authorization was Bearer CANARY-1"},
+        {"what": "got sk-CANARY12345 instead"},
+        {"what": f"sent {KNOWN.reveal()} to the gateway".replace("known", "known")},
+        {"what": ["a", {"b": f"({KNOWN.reveal()})"}]},
+        {"what": KNOWN},
+        {"what": "eyJhbGciOiJIUzI1NiJ9.CANARY.CANARY"},
+    ],
+)
+def test_secrets_are_masked_wherever_they_stand(form, fields):
+    book = Book(form, LogLevel.DEBUG)
+    book.log.request(fields)
+    book.log.note("debug", "something", **fields)
+    assert "CANARY" not in book.text
+    assert KNOWN.reveal() not in book.text
+    assert book.text.count("***") >= 2
+
+
+def test_figures_under_such_names_stay():
+    book = Book()
+    book.log.request({"input_tokens": 12, "key": "9f2", "cached_tokens": None})
+    assert book.events[0] | {"input_tokens": 12, "key": "9f2", "cached_tokens": None} == book.events[0]
+
+
+@pytest.mark.parametrize("form", [LogFormat.JSON, LogFormat.CONSOLE])
+@pytest.mark.parametrize(
+    "value",
+    [Unprintable(), 10**40, float("nan"), b"\xff", {1: 2}, {(1, 2): {3}}, object(), frozenset({1}), [[[[]]]], 1 + 2j],
+)
+def test_a_line_is_written_whatever_the_fields_hold(form, value):
+    book = Book(form)
+    book.log.request({"what": value})
+    assert len(book.lines) == 1
+
+
+def test_fields_do_not_replace_the_line_s_own():
+    book = Book()
+    book.log.request({"event": "forged", "level": "forged", "time": "forged"})
+    assert book.events[0]["event"] == "request"
+    assert book.events[0]["event_"] == "forged"
+
+
+@pytest.mark.parametrize(
+    ("level", "seen"),
+    [
+        (LogLevel.DEBUG, ["request", "d", "w", "e"]),
+        (LogLevel.INFO, ["request", "w", "e"]),
+        (LogLevel.WARNING, ["w", "e"]),
+        (LogLevel.ERROR, ["e"]),
+    ],
+)
+def test_events_below_the_level_are_left_out(level, seen):
+    book = Book(level=level)
+    book.log.request({})
+    for word, event in (("debug", "d"), ("warning", "w"), ("error", "e")):
+        book.log.note(word, event)
+    assert [event["event"] for event in book.events] == seen
+
+
+def test_auto_is_json_where_no_person_reads(tmp_path):
+    with (tmp_path / "log").open("w") as stream:
+        log, sink = open_log(stream, LogFormat.AUTO, LogLevel.INFO)
+        log.request({"team": "red"})
+        sink.close()
+    assert json.loads((tmp_path / "log").read_text())["team"] == "red"
+
+
+def test_two_logs_do_not_share_settings():
+    one, two = Book(LogFormat.CONSOLE), Book(LogFormat.JSON)
+    one.log.request({"team": "red"})
+    two.log.request({"team": "red"})
+    assert not one.lines[0].startswith(b"{")
+    assert two.lines[0].startswith(b"{")
