@@ -27,8 +27,6 @@ class Call:
     inbound: Inbound
     policy: Policy
     at_s: float
-    shared:   the answer is read from an exchange that others may read too.
-    joined:   it was somebody else's call that fetched it.
     began_s: float = field(default_factory=time.monotonic)
     stage: str = "receive"
     match: Match | None = None
@@ -49,7 +47,7 @@ class Call:
     reason: str = ""
     upstream_status: int = 0
     charge: Charge = NO_CHARGE
-    held: Credits = Credits(0)  # noqa: RUF009  (a number by another name)
+    held: Credits = Credits(0)
     waited_s: float = 0.0
     first_byte_s: float | None = None
     sent_bytes: int = 0
