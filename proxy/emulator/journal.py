@@ -1,0 +1,115 @@
+"""What the emulator saw and how each request ended; tests wait here instead of sleeping."""
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from proxy.emulator.money import credit_text
+
+BODY_KEPT_BYTES: Final = 65_536
+"""Longer request bodies are remembered by length and digest only."""
+
+
+@dataclass(slots=True, eq=False)
+class Seen:
+    """One request.
+
+    target:         as it stood on the request line.
+    body:           the request body, None above `BODY_KEPT_BYTES`.
+    charged:        units of 1e-8 credit taken from the member.
+    answered_bytes: body bytes handed to the socket.
+    caller_gone:    the caller closed before the answer ended.
+    finished:       the answer was delivered to its end, or cut on purpose by a fault.
+    """
+
+    number: int
+    method: str
+    target: str
+    headers: list[tuple[str, str]]
+    body: bytes | None = b""
+    body_bytes: int = 0
+    body_sha256: str = hashlib.sha256(b"").hexdigest()
+    key: str | None = None
+    member: str | None = None
+    status: int | None = None
+    charged: int = 0
+    faults: list[str] = field(default_factory=list)
+    answered_bytes: int = 0
+    caller_gone: bool = False
+    finished: bool = False
+
+    def got(self, body: bytes) -> None:
+        self.body = body if len(body) <= BODY_KEPT_BYTES else None
+        self.body_bytes = len(body)
+        self.body_sha256 = hashlib.sha256(body).hexdigest()
+
+    def header(self, name: str) -> str | None:
+        """The first value of a request header."""
+        wanted = name.lower()
+        return next((value for given, value in self.headers if given.lower() == wanted), None)
+
+    @property
+    def over(self) -> bool:
+        """Nothing more will happen to this request."""
+        return self.finished or self.caller_gone
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "number": self.number,
+            "method": self.method,
+            "target": self.target,
+            "headers": self.headers,
+            "body_bytes": self.body_bytes,
+            "body_sha256": self.body_sha256,
+            "key": self.key,
+            "member": self.member,
+            "status": self.status,
+            "charged_credits": credit_text(self.charged),
+            "faults": self.faults,
+            "answered_bytes": self.answered_bytes,
+            "caller_gone": self.caller_gone,
+            "finished": self.finished,
+        }
+
+
+class Journal(Sequence[Seen]):
+    """All requests in order of arrival, and the bell that rings whenever one of them changes."""
+
+    def __init__(self) -> None:
+        self._seen: list[Seen] = []
+        self._number = 0
+        self._bell = asyncio.Event()
+
+    def open(self, method: str, target: str, headers: list[tuple[str, str]]) -> Seen:
+        self._number += 1
+        seen = Seen(self._number, method, target, headers)
+        self._seen.append(seen)
+        self.ring()
+        return seen
+
+    def ring(self) -> None:
+        """Something changed: everyone who waits looks again."""
+        self._bell.set()
+        self._bell = asyncio.Event()
+
+    async def wait_for(self, holds: Callable[[Sequence[Seen]], bool], within_s: float = 10.0) -> None:
+        """Return as soon as `holds(journal)`; raises TimeoutError after `within_s` real seconds."""
+        async with asyncio.timeout(within_s):
+            while not holds(self):
+                await self._bell.wait()
+
+    def clear(self) -> None:
+        self._seen.clear()
+        self.ring()
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._seen[index]
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def __repr__(self) -> str:
+        rows = (f"{seen.number} {seen.method} {seen.target} -> {seen.status}" for seen in self._seen)
+        return f"<Journal {'; '.join(rows)}>"
