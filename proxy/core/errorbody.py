@@ -70,8 +70,9 @@ def read_gateway_error(status: int, body: bytes, content_type: str, *, native: b
         text = body.decode("utf-8", "replace") if value is None else orjson.dumps(value).decode()
         if status == 403 and EDGE_BLOCK_TEXT in text:
             return GatewayError(EDGE_BLOCK_SENTENCE, text.strip()[:DETAIL_CHARS_MAX], words.type, None, None, "edge_blocked")
-        message, detail = _text_error(status, text, content_type)
-        return GatewayError(message, detail, words.type, words.code, None)
+        sentence, kept = _text_error(status, text, content_type)
+        return GatewayError(sentence, kept, words.type, words.code, None)
+    message: str
     param: str | None = None
     kind, code = words.type, words.code
     detail = value.get("detail")

@@ -55,13 +55,13 @@ class Listener(web.Server):
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
             return await handler(Inbound(request))
 
-        super().__init__(handle)  # type: ignore[arg-type]  # the library's own type names its request class
+        super().__init__(handle)
         self.refuse: Final = refuse
         self.limits: Final = limits
         self.peers: Final[Counter[str]] = Counter()
         self.closing = False
 
-    def __call__(self) -> RequestHandler:  # type: ignore[type-arg]
+    def __call__(self) -> RequestHandler:
         """One protocol for one connection, as the event loop asks for it."""
         limits = self.limits
         return Connection(
@@ -95,7 +95,7 @@ SEND_BUFFER: Final = 256 * 1024
 """Bytes the kernel holds of an answer that is not read; its own default would take megabytes from every stuck caller."""
 
 
-class Connection(RequestHandler):  # type: ignore[type-arg]
+class Connection(RequestHandler):
     """One connection of a caller, with the deadlines the library lacks."""
 
     __slots__ = ("_counted", "_head_timer", "_limits", "_listener", "_peer", "_write_timer", "on_lost")

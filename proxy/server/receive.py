@@ -10,6 +10,7 @@ from proxy.server.parts import Parts
 from proxy.server.routes import (
     OAUTH_PROBES,
     VERSION_HEADERS,
+    Match,
     Unmatched,
     allowed_methods,
     match,
@@ -60,7 +61,7 @@ def _judge_via(call: Call, parts: Parts) -> None:
         raise ProxyError("loop", "The request has passed this proxy before: --upstream points back to it.")
 
 
-def _match(call: Call, parts: Parts, *, websocket: bool) -> "local.Match":
+def _match(call: Call, parts: Parts, *, websocket: bool) -> Match:
     inbound = call.inbound
     segment = parts.settings.native_segment
     native_header = any(inbound.header(name) is not None for name in (*VERSION_HEADERS, f"{segment}-version"))
