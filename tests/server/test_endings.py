@@ -1,0 +1,205 @@
+"""Every way a call can end, brought about by the gateway's double, and what it costs."""
+
+import asyncio
+
+import pytest
+
+from proxy.core.ledger import Basis, Ending, Hold, Settle, Void
+from proxy.core.pricing import FLAT_CEILING, token_credits, FLAT_PRICE
+from tests.proxies import CHAT, NATIVE, RESPONSE, proxied
+
+ROUTES = {"/v1/chat/completions": CHAT, "/v1/messages": NATIVE, "/v1/responses": RESPONSE}
+
+
+def ended(front):
+    """The ending entry of the one hold in the books."""
+    held, ending = front.entries
+    assert isinstance(held, Hold)
+    assert ending.hold == held.hold
+    return ending
+
+
+@pytest.mark.parametrize("path", ROUTES)
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_answered_call_is_charged_what_its_usage_says(front, path, stream):
+    options = {"stream_options": {"include_usage": True}} if stream and "chat" in path else {}
+    reply = await front.post(path, {**ROUTES[path], "stream": stream, **options})
+    assert reply.status == 200
+    event = await front.request()
+    assert (event["ending"], event["stage"], event["basis"]) == ("answered", "relay", "usage")
+    ending = ended(front)
+    assert isinstance(ending, Settle)
+    assert ending.charge.basis is Basis.USAGE
+    assert 0 < ending.charge.credits < FLAT_CEILING
+    if not stream:
+        usage = reply.json["usage"]
+        tokens = usage.get("prompt_tokens", usage.get("input_tokens")), usage.get("completion_tokens", usage.get("output_tokens"))
+        assert ending.charge.credits == token_credits(*tokens, FLAT_PRICE)
+
+
+# fmt: off
+FAULTS = [
+    # fault                         status  ending               basis       charged  uncertain
+    ("400-like",                    None,   None,                None,       None,    None),
+    ("401",                         502,    "gateway_refused",   None,       False,   False),
+    ("402",                         402,    "gateway_refused",   None,       False,   False),
+    ("403",                         403,    "gateway_refused",   None,       False,   False),
+    ("404",                         404,    "gateway_refused",   None,       False,   False),
+    ("422",                         422,    "gateway_refused",   None,       False,   False),
+    ("429",                         429,    "gateway_refused",   None,       False,   False),
+    ("500",                         500,    "gateway_failed",    None,       False,   True),
+    ("502",                         502,    "gateway_failed",    None,       False,   True),
+    ("503",                         503,    "gateway_failed",    None,       False,   True),
+    ("1010",                        403,    "gateway_refused",   None,       False,   False),
+    ("redirect",                    502,    "gateway_refused",   None,       False,   False),
+    ("html",                        502,    "gateway_failed",    None,       False,   True),
+    ("html200",                     502,    "upstream_broke",    Basis.HOLD, True,    False),
+    ("reset-before-head",           502,    "upstream_broke",    Basis.HOLD, True,    False),
+    ("reset-in-head",               502,    "upstream_broke",    Basis.HOLD, True,    False),
+    ("empty-body",                  502,    "upstream_broke",    Basis.HOLD, True,    False),
+    ("no-usage",                    200,    "answered",          Basis.METERED, True, False),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("fault", "status", "ending", "basis", "charged", "uncertain"), FAULTS[1:])
+async def test_each_fault_of_the_gateway_has_its_ending_and_its_charge(
+    front, gateway, fault, status, ending, basis, charged, uncertain
+):
+    gateway.set_fault(fault)
+    reply = await front.post("/v1/chat/completions", CHAT)
+    assert reply.status == status, reply.body
+    event = await front.request()
+    assert event["ending"] == ending
+    entry = ended(front)
+    if charged:
+        assert isinstance(entry, Settle)
+        assert entry.charge.basis is basis
+        assert entry.charge.credits == FLAT_CEILING if basis is Basis.HOLD else 0 < entry.charge.credits < FLAT_CEILING
+    else:
+        assert isinstance(entry, Void)
+        assert entry.uncertain is uncertain
+    assert front.running.parts.books.open_holds == 0
+
+
+async def test_a_gateway_that_cannot_be_reached_costs_nothing():
+    async with proxied("http://127.0.0.1:9") as front:
+        reply = await front.post("/v1/chat/completions", CHAT)
+        assert (reply.status, reply.error["reason"]) == (502, "upstream_unreachable")
+        entry = ended(front)
+        assert isinstance(entry, Void)
+        assert entry.ending is Ending.NEVER_SENT
+
+
+async def test_a_silent_gateway_times_out_and_the_hold_is_charged(gateway):
+    async with proxied(gateway.url, upstream_read_timeout="1s") as front:
+        gateway.set_fault("hang")
+        reply = await front.post("/v1/chat/completions", CHAT)
+        assert (reply.status, reply.error["reason"]) == (504, "upstream_timeout")
+        entry = ended(front)
+        assert isinstance(entry, Settle)
+        assert (entry.ending, entry.charge.basis) == (Ending.TIMED_OUT, Basis.HOLD)
+
+
+async def test_a_stream_that_is_cut_is_charged_what_was_seen_of_it(front, gateway):
+    gateway.set_fault("cut", after=4)
+    reply = await front.post("/v1/chat/completions", {**CHAT, "stream": True})
+    assert reply.body.count(b"upstream_disconnected") == 1
+    assert b"[DONE]" not in reply.body
+    entry = ended(front)
+    assert (entry.ending, entry.charge.basis) == (Ending.UPSTREAM_BROKE, Basis.METERED)
+    assert 0 < entry.charge.credits < FLAT_CEILING
+
+
+async def test_a_tool_call_counts_as_one_call_and_costs_its_unit_price(front):
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "add", "arguments": {"a": 1, "b": 2}}}
+    reply = await front.post("/v1/mcp/calc", call)
+    assert reply.json["id"] == 1
+    entry = ended(front)
+    assert (entry.charge.calls, entry.charge.credits, entry.charge.uncertain) == (1, 0, False)
+
+
+async def test_a_tool_call_lost_on_its_way_counts_and_is_uncertain(front, gateway):
+    gateway.set_fault("reset-before-head")
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "add", "arguments": {"a": 1, "b": 2}}}
+    reply = await front.post("/v1/mcp/calc", call)
+    assert (reply.status, reply.json["error"]["code"]) == (200, -32004)
+    entry = ended(front)
+    assert (entry.charge.calls, entry.charge.uncertain) == (1, True)
+
+
+async def test_a_refused_tool_call_is_not_counted(front, gateway):
+    gateway.set_fault("429", retry="7")
+    call = {"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": {"name": "add", "arguments": {"a": 1, "b": 2}}}
+    reply = await front.post("/v1/mcp/calc", call)
+    error = reply.json["error"]
+    assert (reply.status, reply.json["id"], error["code"], error["data"]["retry_after_s"]) == (200, "a", -32003, 7.0)
+    entry = ended(front)
+    assert isinstance(entry, Void)
+
+
+async def test_a_caller_who_leaves_after_the_first_byte_still_pays_for_the_whole_answer(front, gateway):
+    """The emulator sees its connection stay open to the usage, and the hold settles at it."""
+    gateway.set_fault("slow", gate="rest", after=1)
+    stream = {**CHAT, "stream": True, "stream_options": {"include_usage": True}}
+    async with front.client.post(front.url + "/v1/chat/completions", json=stream) as response:
+        await response.content.readany()
+        response.close()
+    await front.until(lambda: front.running.parts.exchanges.reading_on == 1)
+    gateway.open_gate("rest")
+    event = await front.request()
+    assert event["ending"] == "caller_left"
+    assert event["basis"] == "usage"
+    (seen,) = gateway.journal
+    assert (seen.finished, seen.caller_gone) == (True, False)
+    assert ended(front).charge.basis is Basis.USAGE
+    assert front.running.parts.exchanges.reading_on == 0
+
+
+async def test_a_caller_who_leaves_before_the_answer_begins_still_pays(front, gateway):
+    gateway.set_fault("slow", gate="head")
+    asked = asyncio.create_task(front.post("/v1/chat/completions", CHAT))
+    await gateway.wait_for_gate("head")
+    asked.cancel()
+    await front.until(lambda: front.running.parts.exchanges.reading_on == 1)
+    gateway.open_gate("head")
+    event = await front.request()
+    assert (event["ending"], event["basis"]) == ("caller_left", "usage")
+
+
+async def test_reading_on_ends_with_its_time_and_charges_what_was_seen(gateway):
+    async with proxied(gateway.url, read_on_time="0.2s") as front:
+        gateway.set_fault("slow", gate="never", after=3)
+        async with front.client.post(front.url + "/v1/chat/completions", json={**CHAT, "stream": True}) as response:
+            await response.content.readany()
+            response.close()
+        event = await front.request()
+        assert (event["ending"], event["basis"]) == ("caller_left", "metered")
+        await gateway.wait_for(lambda journal: journal[0].caller_gone)
+        assert front.running.parts.books.open_holds == 0
+
+
+async def test_reading_on_is_for_so_many_callers_only(gateway):
+    async with proxied(gateway.url, read_on_max=0) as front:
+        gateway.set_fault("slow", gate="never")
+        asked = asyncio.create_task(front.post("/v1/chat/completions", CHAT))
+        await gateway.wait_for_gate("never")
+        asked.cancel()
+        event = await front.request()
+        assert (event["ending"], event["basis"]) == ("caller_left", "hold")
+
+
+async def test_the_drain_waits_for_answers_that_are_read_on(gateway):
+    gateway.set_fault("slow", gate="rest", after=1)
+    async with proxied(gateway.url, drain="20s") as front:
+        stream = {**CHAT, "stream": True, "stream_options": {"include_usage": True}}
+        async with front.client.post(front.url + "/v1/chat/completions", json=stream) as response:
+            await response.content.readany()
+            response.close()
+        await front.until(lambda: front.running.parts.exchanges.reading_on == 1)
+        drained = asyncio.create_task(front.running.drain(20))
+        await front.until(lambda: front.running.parts.state.draining)
+        assert not drained.done()
+        gateway.open_gate("rest")
+        await drained
+        assert ended(front).charge.basis is Basis.USAGE
