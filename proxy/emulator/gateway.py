@@ -47,9 +47,9 @@ class Gateway:
     async def start(self) -> None:
         # Cancelling handlers is how the journal learns that a caller left while nothing was being written.
         self._server = web.Server(self._handle, handler_cancellation=True, auto_decompress=False, access_log=None)
-        self._runner = web.ServerRunner(self._server)
+        self._runner = web.ServerRunner(self._server, shutdown_timeout=0.1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, self.options.host, self.options.port, shutdown_timeout=0.1)
+        site = web.TCPSite(self._runner, self.options.host, self.options.port)
         await site.start()
         self.port = self._runner.addresses[0][1]
 
@@ -132,9 +132,12 @@ class Gateway:
         if answer.calls:
             self.world.tool_calls[answer.calls] += 1
         script = script_of(answer, self.options.chunk_delay_s)
-        for row, fault in _acting(asked):
-            if row.delivery:
-                script = row.delivery(script, answer, fault)
+        try:
+            for row, fault in _acting(asked):
+                script = row.delivery(script, answer, fault) if row.delivery else script
+        except (KeyError, ValueError) as error:
+            # A fault that is asked for wrongly must show, or a test would believe it had happened.
+            return script_of(bad_parameter(f"fault {asked[-1].name}: {error}").answer)
         return script
 
     async def _admitted(self, request: web.BaseRequest, target: str, seen: Seen) -> tuple[Call, Found]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import orjson
 
-from proxy.emulator.answers import Answer, Family
+from proxy.emulator.answers import JSON, Answer, Family
 from proxy.emulator.faults.asking import Asked
 
 Edit = Callable[[Any], None]
@@ -21,6 +21,8 @@ TEXT_EVENTS: Final = {
 def edited(answer: Answer, edit: Edit) -> Answer:
     """The answer with `edit` applied to its JSON, or to the JSON of each of its events."""
     if not answer.streamed:
+        if answer.content_type != JSON:
+            return answer
         value = orjson.loads(answer.body)
         edit(value)
         return replace(answer, frames=(orjson.dumps(value),))
