@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import sys
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -58,5 +59,5 @@ async def _serve(options: Any) -> None:
     async with running(options) as gateway:
         keys = ", ".join(f"{key} ({member})" for key, member in KEYS.items())
         click.echo(f"emulated gateway on {gateway.url}, keys {keys}")
-        click.get_text_stream("stdout").flush()
+        sys.stdout.flush()
         await stop.wait()

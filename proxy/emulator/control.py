@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 from aiohttp import web
 
-from proxy.emulator.faults import Recording, armed
+from proxy.emulator.faults.asking import Recording, read_armed
+from proxy.emulator.faults.table import FAULTS
 from proxy.emulator.money import credit_text, units_of
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ async def control(gateway: "Gateway", request: web.BaseRequest) -> web.Response:
         return _json({"detail": f"{type(error).__name__}: {error}"}, 400)
 
 
-async def _journal(gateway: "Gateway", value: Any, query: Mapping[str, str]) -> Any:  # noqa: ARG001 - one form for all
+async def _journal(gateway: "Gateway", _value: Any, query: Mapping[str, str]) -> Any:
     """`?over=N` answers as soon as N requests are over, so that nobody has to ask again and again."""
     if "over" in query:
         wanted = int(query["over"])
@@ -39,7 +40,7 @@ async def _journal(gateway: "Gateway", value: Any, query: Mapping[str, str]) -> 
     return [seen.as_json() for seen in gateway.journal]
 
 
-async def _state(gateway: "Gateway", value: Any, query: Mapping[str, str]) -> Any:  # noqa: ARG001 - one form for all
+async def _state(gateway: "Gateway", _value: Any, _query: Mapping[str, str]) -> Any:
     world = gateway.world
     return {
         "credits": {member: credit_text(units) for member, units in world.balances.items()},
@@ -52,33 +53,33 @@ async def _state(gateway: "Gateway", value: Any, query: Mapping[str, str]) -> An
     }
 
 
-async def _arm(gateway: "Gateway", value: Any, query: Mapping[str, str]) -> Any:  # noqa: ARG001 - one form for all
+async def _arm(gateway: "Gateway", value: Any, _query: Mapping[str, str]) -> Any:
     """`{"fault": "429 retry=5 times=2 prefix=/v1/gateway/mcp/"}`, or its parts as fields next to `name`."""
     if "fault" in value:
-        gateway.armed.append(armed(value["fault"]))
+        gateway.armed.append(read_armed(value["fault"], FAULTS))
     else:
         gateway.set_fault(**value)
     return {"armed": len(gateway.armed)}
 
 
-async def _disarm(gateway: "Gateway", value: Any, query: Mapping[str, str]) -> Any:  # noqa: ARG001 - one form for all
+async def _disarm(gateway: "Gateway", _value: Any, _query: Mapping[str, str]) -> Any:
     gateway.clear_faults()
     return {"armed": 0}
 
 
-async def _reset(gateway: "Gateway", value: Any, query: Mapping[str, str]) -> Any:  # noqa: ARG001 - one form for all
+async def _reset(gateway: "Gateway", _value: Any, _query: Mapping[str, str]) -> Any:
     gateway.reset()
     return {"reset": True}
 
 
-async def _credits(gateway: "Gateway", value: Any, query: Mapping[str, str]) -> Any:  # noqa: ARG001 - one form for all
+async def _credits(gateway: "Gateway", value: Any, _query: Mapping[str, str]) -> Any:
     """`{"member": "alpha", "credits": "12.5"}`"""
     gateway.credits(value["member"])
     gateway.set_credits(value["member"], units_of(Decimal(str(value["credits"]))))
     return {value["member"]: credit_text(gateway.credits(value["member"]))}
 
 
-async def _gates(gateway: "Gateway", value: Any, query: Mapping[str, str]) -> Any:  # noqa: ARG001 - one form for all
+async def _gates(gateway: "Gateway", value: Any, _query: Mapping[str, str]) -> Any:
     """`{"open": "a"}` opens a gate; `{"wait": "a", "waiting": 1}` answers once that many are held."""
     if "wait" in value:
         await gateway.wait_for_gate(value["wait"], int(value.get("waiting", 1)))
@@ -87,8 +88,8 @@ async def _gates(gateway: "Gateway", value: Any, query: Mapping[str, str]) -> An
     return {"gates_waiting": gateway.gates.waiting}
 
 
-async def _raw(gateway: "Gateway", value: Any, query: Mapping[str, str]) -> Any:  # noqa: ARG001 - one form for all
-    """A recording: `name`, `body` (text) or `base64`, and optionally `status`, `headers`, `split` (bytes), `past_http`."""
+async def _raw(gateway: "Gateway", value: Any, _query: Mapping[str, str]) -> Any:
+    """A recording: `name`, `body` (text) or `base64`, optionally `status`, `headers`, `split`, `past_http`."""
     body = base64.b64decode(value["base64"]) if "base64" in value else value["body"].encode()
     split = int(value.get("split") or len(body) or 1)
     pieces = tuple(body[start : start + split] for start in range(0, len(body), split))

@@ -8,12 +8,13 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 
 from proxy.emulator.accounts import KEYS, key_of
-from proxy.emulator.answers import Answer, Refused, refusal, refused
+from proxy.emulator.answers import Answer, Refused, bad_parameter, refusal, refused
 from proxy.emulator.clock import Clock
 from proxy.emulator.control import PREFIX as CONTROL_PREFIX
 from proxy.emulator.control import control
 from proxy.emulator.delivery import Gates, deliver
-from proxy.emulator.faults import FAULTS, Armed, Asked, Fault, Recording, armed, marked
+from proxy.emulator.faults.asking import Armed, Asked, Recording, read_armed, read_marks
+from proxy.emulator.faults.table import FAULTS, Fault
 from proxy.emulator.journal import Journal, Seen
 from proxy.emulator.limits import BODY_BYTES_MAX, MEMBER
 from proxy.emulator.messages import BODY_TOO_LARGE, EDGE_BLOCK, NO_SUCH_PATH
@@ -32,7 +33,7 @@ class Gateway:
         self.journal = Journal()
         self.gates = Gates(self.journal.ring)
         self.recordings: dict[str, Recording] = {}
-        self.armed: list[Armed] = [armed(text) for text in self.options.faults]
+        self.armed: list[Armed] = [read_armed(text, FAULTS) for text in self.options.faults]
         self.port = 0
         self._router = Router(self.options.segment, strict_slashes=self.options.strict_slashes)
         self._server: web.Server | None = None
@@ -46,9 +47,9 @@ class Gateway:
     async def start(self) -> None:
         # Cancelling handlers is how the journal learns that a caller left while nothing was being written.
         self._server = web.Server(self._handle, handler_cancellation=True, auto_decompress=False, access_log=None)
-        self._runner = web.ServerRunner(self._server)
+        self._runner = web.ServerRunner(self._server, shutdown_timeout=0.1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, self.options.host, self.options.port, shutdown_timeout=0.1)
+        site = web.TCPSite(self._runner, self.options.host, self.options.port)
         await site.start()
         self.port = self._runner.addresses[0][1]
 
@@ -66,7 +67,7 @@ class Gateway:
         self.world.reset()
         self.gates.reset()
         self.recordings.clear()
-        self.armed = [armed(text) for text in self.options.faults]
+        self.armed = [read_armed(text, FAULTS) for text in self.options.faults]
         self.journal.clear()
 
     def credits(self, member: str) -> int:
@@ -131,9 +132,12 @@ class Gateway:
         if answer.calls:
             self.world.tool_calls[answer.calls] += 1
         script = script_of(answer, self.options.chunk_delay_s)
-        for row, fault in _acting(asked):
-            if row.delivery:
-                script = row.delivery(script, answer, fault)
+        try:
+            for row, fault in _acting(asked):
+                script = row.delivery(script, answer, fault) if row.delivery else script
+        except (KeyError, ValueError) as error:
+            # A fault that is asked for wrongly must show, or a test would believe it had happened.
+            return script_of(bad_parameter(f"fault {asked[-1].name}: {error}").answer)
         return script
 
     async def _admitted(self, request: web.BaseRequest, target: str, seen: Seen) -> tuple[Call, Found]:
@@ -159,7 +163,10 @@ class Gateway:
 
     def _asked(self, call: Call, header: str | None, seen: Seen) -> list[Asked]:
         """The faults of this request: those it names itself and those armed for the run."""
-        named = marked(call.body, header)
+        try:
+            named = read_marks(call.body, header, FAULTS)
+        except ValueError as error:
+            raise bad_parameter(str(error)) from None
         for row in self.armed:
             if row.meets(call.method, call.target):
                 row.spend()

@@ -9,11 +9,11 @@ CREDIT: Final = 100_000_000
 """Units in one credit; one speech token (1e-7 credit) is 10 of them."""
 
 
-def units_of(credits: Decimal | int | str) -> int:
+def units_of(amount: Decimal | int | str) -> int:
     """Credits as units. Raises ValueError when the amount is finer than a unit."""
-    units = Decimal(credits) * CREDIT
+    units = Decimal(amount) * CREDIT
     if units != units.to_integral_value():
-        raise ValueError(f"{credits} credits is finer than 1e-8")
+        raise ValueError(f"{amount} credits is finer than 1e-8")
     return int(units)
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
 
-from proxy.emulator import balance, chat, models, native, responses, suites
 from proxy.emulator.answers import Answer
 from proxy.emulator.limits import Limit
 from proxy.emulator.messages import SUITE_POST_ONLY, WRONG_METHOD, Message
+from proxy.emulator.rooms import balance, chat, models, native, responses, suites
 from proxy.emulator.world import Call, World
 
 PREFIX: Final = "/v1/gateway/"

@@ -97,6 +97,7 @@ def _suite(name: str, description: str, *tools: Tool, access: Access = Access.OP
 
 
 _TWO: Final = {"a": "number", "b": "number"}
+_SEARCH: Final = {"query": "string", "limit": "integer"}
 
 # fmt: off
 SUITES: Final[Mapping[str, Suite]] = {suite.name: suite for suite in (
@@ -107,7 +108,7 @@ SUITES: Final[Mapping[str, Suite]] = {suite.name: suite for suite in (
         Tool("divide",      "Divide a by b",                _TWO, _divide),
     ),
     _suite("docs", "A small library of pages",
-        Tool("search",      "Names of pages with all words", {"query": "string", "limit": "integer"}, _search, frozenset({"limit"})),
+        Tool("search",      "Names of pages with all words", _SEARCH, _search, frozenset({"limit"})),
         Tool("fetch",       "The text of a page",            {"page": "string"}, _fetch),
         Tool("delete_page", "Delete a page",                 {"page": "string"}, _delete_page, read_only=False),
     ),

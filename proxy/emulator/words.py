@@ -5,8 +5,8 @@ from typing import Any, Final
 
 VOCABULARY: Final = (
     "blue", "herons", "wade", "slowly", "past", "the", "old", "mill", "while", "water", "runs", "under", "stones",
-    "and", "reeds", "bend", "in", "morning", "light", "물가에", "왜가리", "🪶", "near", "quiet", "locks", "boats", "wait",
-    "for", "their", "turn", "at", "gate",
+    "and", "reeds", "bend", "in", "morning", "light", "물가에", "왜가리", "🪶", "near", "quiet", "locks", "boats",
+    "wait", "for", "their", "turn", "at", "gate",
 )  # fmt: skip
 """Thirty-two words, so that a byte of a digest picks one evenly; some are long in UTF-8."""
 

@@ -7,9 +7,9 @@ from typing import Any, Final
 from proxy.emulator.answers import Answer, Family, Refused, bad_parameter, event, event_answer, json_answer
 from proxy.emulator.assumptions import CREATED
 from proxy.emulator.catalog import Model, Trait
-from proxy.emulator.chat import is_closed
 from proxy.emulator.lookup import responses_model
 from proxy.emulator.mind import ANY_TOOL, Finish, Question, Reply, canonical, is_starved, reasoning_tokens, reply_to
+from proxy.emulator.rooms.chat import is_closed
 from proxy.emulator.shapes import Field, Shape, read_shaped
 from proxy.emulator.words import hex_id, input_tokens, last_user_text
 from proxy.emulator.world import Call, World
@@ -67,7 +67,8 @@ def create(world: World, call: Call) -> Answer:
     inherited = parent.tokens if parent else 0
     asked = input_tokens([body["input"], body.get("instructions") or "", body.get("tools") or []]) + inherited
     usage = _usage(asked + 4, reply)
-    value = _value(ident, body, model, question, reply, usage)
+    output = _output(ident, body, question, reply)
+    value = _value(ident, body, question, output, usage)
     charge = usage["input_tokens"] * model.input_price + usage["output_tokens"] * model.output_price
     background = body.get("background") is True
     polls = world.options.jobs_polls if background and body.get("stream") is not True else 0
@@ -216,9 +217,11 @@ def _usage(asked: int, reply: Reply) -> dict[str, Any]:
 
 
 def _value(
-    ident: str, body: dict[str, Any], model: Model, question: Question, reply: Reply, usage: dict[str, Any]
+    ident: str, body: dict[str, Any], question: Question, output: list[dict[str, Any]], usage: dict[str, Any]
 ) -> dict[str, Any]:
-    cut = reply.finish is Finish.LENGTH
+    """The finished response. A spent budget shows in the items: the last one is incomplete, or there is no last one."""
+    spoken = [item for item in output if item["type"] != "reasoning"]
+    cut = not spoken or spoken[-1]["status"] == "incomplete"
     return {
         "id": ident,
         "object": "response",
@@ -230,8 +233,8 @@ def _value(
         "instructions": body.get("instructions"),
         "max_output_tokens": question.budget,
         "metadata": body.get("metadata") or {},
-        "model": model.name,
-        "output": _output(ident, body, question, reply),
+        "model": body["model"],
+        "output": output,
         "parallel_tool_calls": True,
         "previous_response_id": body.get("previous_response_id"),
         "reasoning": {"effort": None, "summary": None, **(body.get("reasoning") or {})},

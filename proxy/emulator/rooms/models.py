@@ -10,12 +10,12 @@ from proxy.emulator.shapes import problem
 from proxy.emulator.world import Call, World
 
 
-def listed(world: World, call: Call) -> Answer:  # noqa: ARG001 - every room takes both
+def listed(_world: World, call: Call) -> Answer:
     entries = [_entry(model) for model in accessible(_kinds(call.query.get("type")))]
     return json_answer({"object": "list", "data": entries} if LISTS_WRAPPED else entries)
 
 
-def single(world: World, call: Call) -> Answer:  # noqa: ARG001 - every room takes both
+def single(_world: World, call: Call) -> Answer:
     name = call.parts["model"]
     for model in accessible():
         if model.name == name:
@@ -23,7 +23,7 @@ def single(world: World, call: Call) -> Answer:  # noqa: ARG001 - every room tak
     raise refused(MODEL_NOT_FOUND, model=name)
 
 
-def native_listed(world: World, call: Call) -> Answer:  # noqa: ARG001 - every room takes both
+def native_listed(_world: World, _call: Call) -> Answer:
     """The list in the form of the native vendor; everything fits one page, so `limit` changes nothing."""
     entries = [
         {

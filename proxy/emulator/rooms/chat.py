@@ -18,10 +18,12 @@ STOP_MAX: Final = 4
 TEMPERATURE_MAX: Final = 2
 THINKING_BUDGET_MAX: Final = 8192
 CHOICES_MAX: Final = 8
+ROLES: Final = ("system", "developer", "user", "assistant", "tool")
+"""The documented roles, and `tool`, which the format cannot do without."""
 
 # fmt: off
 MESSAGE: Final = (
-    Field("role",                  Shape.STRING, required=True, choices=("system", "developer", "user", "assistant", "tool")),
+    Field("role",                  Shape.STRING, required=True, choices=ROLES),
     Field("content",               Shape.TEXT_OR_PARTS),
 )
 FIELDS: Final = (

@@ -23,6 +23,9 @@ INVALID_PARAMS: Final = -32602
 ACCEPTED: Final = ("application/json", "text/event-stream")
 
 
+Method = Callable[[Suite, Mapping[str, Any]], dict[str, Any]]
+
+
 class RpcError(Exception):
     """A JSON-RPC error inside a 200."""
 
@@ -32,7 +35,7 @@ class RpcError(Exception):
         self.message = message
 
 
-def listed(world: World, call: Call) -> Answer:  # noqa: ARG001 - every room takes both
+def listed(_world: World, _call: Call) -> Answer:
     """Suites this key can use; those switched off or meant for the app are left out."""
     entries = [
         {"name": suite.name, "description": suite.description}
@@ -52,9 +55,7 @@ def rpc(world: World, call: Call) -> Answer:
         world.reserve_tool(call, suite.name)
         calls = f"mcp:{suite.name}"
     try:
-        if method not in METHODS:
-            raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method}")
-        reply = {"jsonrpc": "2.0", "id": ident, "result": METHODS[method](suite, params)}
+        reply = {"jsonrpc": "2.0", "id": ident, "result": _method(method)(suite, params)}
     except RpcError as error:
         reply = {"jsonrpc": "2.0", "id": ident, "error": {"code": error.code, "message": error.message}}
     return event_answer([event(reply, "message")], Family.SUITE, calls=calls)
@@ -108,6 +109,12 @@ def _request(call: Call) -> dict[str, Any]:
     return request
 
 
+def _method(name: str) -> Method:
+    if name not in METHODS:
+        raise RpcError(METHOD_NOT_FOUND, f"Method not found: {name}")
+    return METHODS[name]
+
+
 def _initialize(suite: Suite, params: Mapping[str, Any]) -> dict[str, Any]:
     asked = params.get("protocolVersion")
     return {
@@ -117,7 +124,7 @@ def _initialize(suite: Suite, params: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _list_tools(suite: Suite, params: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG001 - the form of METHODS
+def _list_tools(suite: Suite, _params: Mapping[str, Any]) -> dict[str, Any]:
     return {"tools": [tool.listed() for tool in suite.tools.values()]}
 
 
@@ -135,9 +142,9 @@ def _call_tool(suite: Suite, params: Mapping[str, Any]) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}], "isError": failed}
 
 
-METHODS: Final[Mapping[str, Callable[[Suite, Mapping[str, Any]], dict[str, Any]]]] = {
+METHODS: Final[Mapping[str, Method]] = {
     "initialize": _initialize,
-    "ping": lambda suite, params: {},  # noqa: ARG005 - the form of the table
+    "ping": lambda _suite, _params: {},
     "tools/list": _list_tools,
     "tools/call": _call_tool,
 }

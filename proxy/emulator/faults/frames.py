@@ -6,7 +6,8 @@ from typing import Any, Final
 
 import orjson
 
-from proxy.emulator.answers import Answer, Family
+from proxy.emulator.answers import JSON, Answer, Family
+from proxy.emulator.faults.asking import Asked
 
 Edit = Callable[[Any], None]
 
@@ -20,6 +21,8 @@ TEXT_EVENTS: Final = {
 def edited(answer: Answer, edit: Edit) -> Answer:
     """The answer with `edit` applied to its JSON, or to the JSON of each of its events."""
     if not answer.streamed:
+        if answer.content_type != JSON:
+            return answer
         value = orjson.loads(answer.body)
         edit(value)
         return replace(answer, frames=(orjson.dumps(value),))
@@ -35,13 +38,13 @@ def payload(frame: bytes) -> Any:
         return None
 
 
-def without_usage(answer: Answer) -> Answer:
+def without_usage(answer: Answer, _asked: Asked) -> Answer:
     """Usage nowhere: fields are removed, a chat chunk that held nothing else goes too."""
     frames = tuple(frame for frame in answer.frames if not (answer.streamed and _only_usage(frame)))
     return edited(replace(answer, frames=frames), _drop_usage)
 
 
-def with_usage_twice(answer: Answer) -> Answer:
+def with_usage_twice(answer: Answer, _asked: Asked) -> Answer:
     """The event that carries usage comes twice; a JSON answer stays as it is."""
     if not answer.streamed:
         return answer
@@ -53,7 +56,7 @@ def with_usage_twice(answer: Answer) -> Answer:
     return replace(answer, frames=tuple(doubled))
 
 
-def emptied(answer: Answer) -> Answer:
+def emptied(answer: Answer, _asked: Asked) -> Answer:
     """A 200 that says nothing: no text, no tool call, usage as it was."""
     starts = TEXT_EVENTS.get(answer.family, ())
     frames = [frame for frame in answer.frames if not (answer.streamed and _speaks(payload(frame), starts))]

@@ -54,7 +54,7 @@ STOP_REASON: Final = {
 def message(world: World, call: Call) -> Answer:
     body, model = _judged(world, call, FIELDS)
     _check_ranges(body, model)
-    question = _question(body, model)
+    question = _question(body)
     world.reserve(call)
     reply = reply_to(question, world.options.seed)
     usage = _usage(world, call, body, reply)
@@ -89,8 +89,9 @@ def stream(
     def named(kind: str, **rest: Any) -> bytes:
         return event({"type": kind, **rest}, kind)
 
-    start = {"id": ident, "type": "message", "role": "assistant", "model": model, "content": [], "stop_reason": None,
-             "stop_sequence": None, "usage": {**usage, "output_tokens": 1}}  # fmt: skip
+    start: dict[str, Any] = {"id": ident, "type": "message", "role": "assistant", "model": model, "content": [],
+                             "stop_reason": None, "stop_sequence": None,
+                             "usage": {**usage, "output_tokens": 1}}  # fmt: skip
     yield named("message_start", message=start)
     for index, block in enumerate(blocks):
         opened, deltas = _opened(block, reply)
@@ -149,7 +150,7 @@ def _check_ranges(body: dict[str, Any], model: Model) -> None:
             raise vendor_error(f"thinking.budget_tokens: from {THINKING_BUDGET_MIN} to below max_tokens")
 
 
-def _question(body: dict[str, Any], model: Model) -> Question:
+def _question(body: dict[str, Any]) -> Question:
     tools = {tool["name"]: tool.get("input_schema") for tool in body.get("tools") or []}
     text = last_user_text(body["messages"])
     reasoning = _reasoning(body, text)
