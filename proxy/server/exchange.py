@@ -122,6 +122,7 @@ class Exchange:
 
     async def open(self) -> Answer:
         """Send the request; the answer's head. Raises UpstreamFault, with the hold at its end."""
+        assert not self.opened_s, "one exchange is one upstream call"
         self.opened_s = time.monotonic()
         try:
             async with asyncio.timeout(None) as self._patience:
@@ -278,8 +279,8 @@ class DirectSource:
         self.exchange: Final = exchange
 
     async def head(self) -> Answer:
-        """Send the request and wait for the head."""
-        return await self.exchange.open()
+        """Send the request, once, and wait for the head."""
+        return self.exchange.answer or await self.exchange.open()
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """Read from the gateway."""

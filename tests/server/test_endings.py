@@ -21,12 +21,13 @@ def ended(front):
 
 @pytest.mark.parametrize("path", ROUTES)
 @pytest.mark.parametrize("stream", [False, True])
-async def test_an_answered_call_is_charged_what_its_usage_says(front, path, stream):
+async def test_an_answered_call_is_charged_what_its_usage_says(front, gateway, path, stream):
     options = {"stream_options": {"include_usage": True}} if stream and "chat" in path else {}
     reply = await front.post(path, {**ROUTES[path], "stream": stream, **options})
     assert reply.status == 200
     event = await front.request()
     assert (event["ending"], event["stage"], event["basis"]) == ("answered", "relay", "usage")
+    assert len(gateway.journal) == 1, "one call of a caller is one call of the gateway"
     ending = ended(front)
     assert isinstance(ending, Settle)
     assert ending.charge.basis is Basis.USAGE
@@ -80,6 +81,7 @@ async def test_each_fault_of_the_gateway_has_its_ending_and_its_charge(
         assert isinstance(entry, Void)
         assert entry.uncertain is uncertain
     assert front.running.parts.books.open_holds == 0
+    assert len(gateway.journal) == 1
 
 
 async def test_a_gateway_that_cannot_be_reached_costs_nothing():
@@ -140,7 +142,7 @@ async def test_a_refused_tool_call_is_not_counted(front, gateway):
 
 async def test_a_caller_who_leaves_after_the_first_byte_still_pays_for_the_whole_answer(front, gateway):
     """The emulator sees its connection stay open to the usage, and the hold settles at it."""
-    gateway.set_fault("slow", gate="rest", after=1)
+    gateway.set_fault("slow", gate="rest", at=2)
     stream = {**CHAT, "stream": True, "stream_options": {"include_usage": True}}
     async with front.client.post(front.url + "/v1/chat/completions", json=stream) as response:
         await response.content.readany()
@@ -169,7 +171,7 @@ async def test_a_caller_who_leaves_before_the_answer_begins_still_pays(front, ga
 
 async def test_reading_on_ends_with_its_time_and_charges_what_was_seen(gateway):
     async with proxied(gateway.url, read_on_time="0.2s") as front:
-        gateway.set_fault("slow", gate="never", after=3)
+        gateway.set_fault("slow", gate="never", at=3)
         async with front.client.post(front.url + "/v1/chat/completions", json={**CHAT, "stream": True}) as response:
             await response.content.readany()
             response.close()
@@ -190,7 +192,7 @@ async def test_reading_on_is_for_so_many_callers_only(gateway):
 
 
 async def test_the_drain_waits_for_answers_that_are_read_on(gateway):
-    gateway.set_fault("slow", gate="rest", after=1)
+    gateway.set_fault("slow", gate="rest", at=2)
     async with proxied(gateway.url, drain="20s") as front:
         stream = {**CHAT, "stream": True, "stream_options": {"include_usage": True}}
         async with front.client.post(front.url + "/v1/chat/completions", json=stream) as response:
