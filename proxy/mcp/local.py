@@ -9,7 +9,6 @@ from typing import Final
 from aiohttp import web
 
 from proxy.core import jsonrpc
-from proxy.core.headers import MCP_LEGACY_VERSIONS
 from proxy.server import replies
 from proxy.server.call import Call
 from proxy.server.parts import Parts
@@ -23,25 +22,19 @@ def answer(call: Call, parts: Parts) -> web.Response | None:
     said = call.mcp
     assert said is not None
     if said.is_batch:
-        body = jsonrpc.error(b"null", jsonrpc.INVALID_REQUEST, "Batches are not taken; send one JSON-RPC message a request.")
+        body = jsonrpc.error(None, jsonrpc.INVALID_REQUEST, "Batches are not taken; send one JSON-RPC message a request.")
         return replies.local_json(call, parts, 400, body)
     if said.id is None or said.is_response:
         # 202 without a body: a notification gets no answer, and an answer neither.
         return replies.local_json(call, parts, 202, b"")
     if said.method == "server/discover" or _is_newer(call):
-        body = jsonrpc.error(
-            said.id,
-            jsonrpc.UNSUPPORTED_VERSION,
-            "This server speaks the revisions before 2026; begin with initialize.",
-            {"supported": sorted(MCP_LEGACY_VERSIONS)},
-        )
-        return replies.local_json(call, parts, 400, body)
+        return replies.local_json(call, parts, 400, jsonrpc.unsupported_version(said.id, said.version))
     if said.method == "ping":
-        return replies.local_json(call, parts, 200, jsonrpc.result(said.id, b"{}"))
+        return replies.local_json(call, parts, 200, jsonrpc.result(said.id, {}))
     return None
 
 
 def _is_newer(call: Call) -> bool:
     assert call.mcp is not None
-    named = call.mcp.protocol_version or call.inbound.header("mcp-protocol-version") or ""
+    named = call.mcp.version or call.inbound.header("mcp-protocol-version") or ""
     return named >= _NEWER_ERA

@@ -3,7 +3,9 @@
 import time
 from dataclasses import dataclass, field
 
-from proxy.core.body import Facts, McpFacts
+from proxy.core.body import Facts
+from proxy.core.head import Head
+from proxy.core.jsonrpc import Call as RpcCall
 from proxy.core.ledger import NO_CHARGE, Charge, Ending
 from proxy.core.policy import Policy, Team
 from proxy.server.exchange import OpenHold, Source
@@ -29,13 +31,13 @@ class Call:
     at_s: float
     began_s: float = field(default_factory=time.monotonic)
     stage: str = "receive"
+    head: Head | None = None
     match: Match | None = None
     team: Team | None = None
     key_id: str = ""
     gateway_key: str | None = None
     body: bytes = b""
     facts: Facts | None = None
-    mcp: McpFacts | None = None
     out: Outgoing | None = None
     cache_status: str = "sluicegate; fwd=bypass"
     hold: OpenHold | None = None
@@ -62,6 +64,16 @@ class Call:
     def dialect(self) -> Dialect:
         """Whose words the caller reads; the gateway's own until the route is known."""
         return self.match.route.dialect if self.match else Dialect.GATEWAY
+
+    @property
+    def mcp(self) -> RpcCall | None:
+        """What an MCP body asks."""
+        return self.facts.call if self.facts else None
+
+    @property
+    def rpc_id(self) -> bytes | None:
+        """The caller's JSON-RPC id as it was written."""
+        return self.mcp.id if self.mcp else None
 
     @property
     def native(self) -> bool:

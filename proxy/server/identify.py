@@ -55,16 +55,11 @@ def _by_gateway_key(call: Call, shown: str) -> None:
 
 def _shown(call: Call) -> str:
     """The key in `Authorization: Bearer` or `x-api-key`; that they agree was judged with the head."""
-    authorization = call.inbound.header("authorization")
-    plain = call.inbound.header("x-api-key")
-    if authorization is None:
-        if not plain:
-            raise ProxyError(
-                "missing_key",
-                "No virtual key was sent. Send it as Authorization: Bearer KEY or as x-api-key: KEY.",
-            )
-        return plain
-    scheme, _, key = authorization.strip().partition(" ")
-    if scheme.lower() != "bearer" or not key.strip():
+    assert call.head is not None
+    if call.head.other_scheme:
         raise ProxyError("invalid_key", "The Authorization header is not of the form Bearer KEY.")
-    return key.strip()
+    if call.head.key is None:
+        raise ProxyError(
+            "missing_key", "No virtual key was sent. Send it as Authorization: Bearer KEY or as x-api-key: KEY."
+        )
+    return call.head.key

@@ -9,14 +9,10 @@ import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any, Final
+from typing import Final
 
 from proxy.core import body
-
-LARGE: Final = 256 * 1024
-"""Bytes from which the worker judges; below, the way there and back costs more than the reading."""
-
-Judged = body.Facts | body.McpFacts
+from proxy.errors import ProxyError
 
 
 class Judge:
@@ -26,25 +22,27 @@ class Judge:
         self._make_pool: Final = make_pool or _one_worker
         self._pool: Executor | None = None
 
-    async def facts(self, raw: bytes, family: body.BodyKind) -> Judged:
+    async def facts(self, raw: bytes, dialect: body.Dialect) -> body.Facts:
         """Facts of a body; raises ProxyError `bad_request`."""
-        if len(raw) < LARGE:
-            return body.judge(raw, family)
-        return await self._elsewhere(raw, family)
+        if len(raw) <= body.LARGE:
+            return body.judge(raw, dialect)
+        return await self._elsewhere(raw, dialect)
 
-    async def _elsewhere(self, raw: bytes, family: body.BodyKind) -> Judged:
+    async def _elsewhere(self, raw: bytes, dialect: body.Dialect) -> body.Facts:
         loop = asyncio.get_running_loop()
         for _ in range(2):
             if self._pool is None:
                 self._pool = self._make_pool()
             try:
-                facts: Any = await loop.run_in_executor(self._pool, body.judge_large, raw, family)
+                judged = await loop.run_in_executor(self._pool, body.judge_large, raw, dialect)
             except BrokenProcessPool:
                 # The worker was killed; a new one judges the same bytes.
                 self._pool = None
                 continue
-            return body.judged(facts)
-        return body.judge(raw, family)
+            if isinstance(judged, str):
+                raise ProxyError("bad_request", judged)
+            return judged
+        return body.judge(raw, dialect)
 
     async def close(self) -> None:
         """Let the worker go."""

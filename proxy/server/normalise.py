@@ -5,7 +5,8 @@ The rules are those of `docs/architecture.md`; body bytes are unchanged unless a
 
 from aiohttp import web
 
-from proxy.core.body import BodyKind, Facts, McpFacts
+from proxy.core.body import Dialect as BodyKind
+from proxy.core.body import Facts
 from proxy.core.headers import headers_up
 from proxy.core.policy import NativeVersion
 from proxy.errors import ProxyError
@@ -40,13 +41,9 @@ async def normalise(call: Call, parts: Parts) -> web.StreamResponse | None:
         return None
     kind = _KINDS.get(route.name)
     if kind is not None:
-        judged = await parts.judge.facts(call.body, kind)
-        if isinstance(judged, McpFacts):
-            call.mcp = judged
-            if (answer := mcp_local.answer(call, parts)) is not None:
-                return answer
-        else:
-            call.facts = judged
+        call.facts = await parts.judge.facts(call.body, kind)
+        if call.mcp is not None and (answer := mcp_local.answer(call, parts)) is not None:
+            return answer
     call.out = Outgoing(route.method, _target(call, parts), _headers(call, parts), call.body if kind else b"")
     return None
 

@@ -58,6 +58,7 @@ class Parts:
     new_id: Callable[[], str]
     reread_key: Callable[[], Secret | None]
     allowed_hosts: frozenset[str]
+    cors_origins: frozenset[str]
     any_ip_host: bool
     models: Known
     suites: Known

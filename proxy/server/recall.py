@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 
+from proxy.core.body import Facts
 from proxy.server.call import Call
 from proxy.server.exchange import Shared, SharedSource
 from proxy.units import Credits
@@ -36,6 +37,13 @@ class InFlight:
         shared.task.add_done_callback(remove)
 
 
+def _deterministic(facts: Facts) -> bool:
+    """Whether the gateway is asked for the same answer each time, and gives it without keeping or reading anything."""
+    asked = facts.temperature_zero or facts.seeded
+    keeps = facts.stored or facts.background or facts.previous_response_id is not None
+    return asked and facts.n == 1 and not keeps and not facts.references and facts.call is None
+
+
 _INDIFFERENT: Final = frozenset({"x-request-id", "traceparent", "tracestate", "via"})
 """Header lines that differ between calls and change nothing in an answer."""
 
@@ -45,7 +53,7 @@ def key_of(call: Call) -> Key | None:
 
     Only byte-identical bodies of one team count as identical here.
     """
-    if call.facts is None or call.out is None or call.team is None or not call.facts.deterministic:
+    if call.facts is None or call.out is None or call.team is None or not _deterministic(call.facts):
         return None
     shaping = tuple(sorted(line for line in call.out.headers.items() if line[0] not in _INDIFFERENT))
     return call.team.name, call.gateway_key or "", call.out.target, call.facts.digest, shaping

@@ -23,31 +23,25 @@ BODY_SENTENCE = "Request body too large. Maximum size is 25MB."
 
 async def head(call: Call, parts: Parts) -> web.StreamResponse | None:
     """Judge request line and header, then find the route. Raises ProxyError; answers what needs no route."""
-    inbound, settings = call.inbound, parts.settings
-    judged = gate.judge_head(
-        inbound.method,
-        inbound.target,
-        inbound.http_version,
-        inbound.raw_headers,
-        bytes_max=settings.max_header_bytes,
-    )
+    inbound = call.inbound
+    call.head = gate.gate(inbound.method, inbound.target, inbound.http_version, inbound.raw_headers)
     _judge_host_and_origin(call, parts)
     _judge_via(call, parts)
     if inbound.method == "OPTIONS":
         return local.options(call, parts)
-    call.match = _match(call, parts, websocket=judged.websocket)
+    call.match = _match(call, parts, websocket=call.head.websocket)
     return None
 
 
 def _judge_host_and_origin(call: Call, parts: Parts) -> None:
-    host = call.inbound.header("host")
-    if host is not None and not gate.host_allowed(host, parts.allowed_hosts, any_ip=parts.any_ip_host):
+    assert call.head is not None
+    if not gate.host_allowed(call.head.host, parts.allowed_hosts, any_ip=parts.any_ip_host):
         raise ProxyError(
             "host_refused",
             "The Host header names no host of this proxy. Whoever runs it can allow the name with --allowed-host NAME.",
         )
     origin = call.inbound.header("origin")
-    if origin is not None and not gate.origin_allowed(origin, parts.allowed_hosts, parts.settings.cors_origins):
+    if not gate.origin_allowed(origin, parts.allowed_hosts, parts.cors_origins):
         raise ProxyError(
             "origin_refused",
             "The Origin header names a web page that may not call this proxy. Whoever runs it can allow the page with "

@@ -209,8 +209,7 @@ async def _close_stream(
         raise ConnectionResetError("the caller left")
     if meter is not None and not meter.terminal:
         parts.metrics.count("stream_aborts_total", call.match.route.name, "upstream")
-        rpc_id = call.mcp.id if call.mcp is not None and call.mcp.id is not None else b"null"
-        await _write(call, response, meter.ending(BROKE_SENTENCE, rpc_id=rpc_id))
+        await _write(call, response, meter.ending(BROKE_SENTENCE, rpc_id=call.rpc_id or b"null"))
     elif broke is not None and meter is None:
         raise ConnectionResetError("the gateway broke off in the middle of an answer") from broke
     if not call.inbound.gone:

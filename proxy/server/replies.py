@@ -102,7 +102,7 @@ def refusal(call: Call, refused: ProxyError, parts: Parts) -> web.Response:
     if call.dialect is Dialect.MCP and call.inbound.method == "POST":
         return _rpc_refusal(call, refused, parts, headers)
     if call.dialect is Dialect.MCP:
-        body = jsonrpc.error(b"null", jsonrpc.INVALID_REQUEST, refused.message, {"reason": reason.name})
+        body = jsonrpc.error(None, jsonrpc.INVALID_REQUEST, refused.message, {"reason": reason.name})
     else:
         body = errorbody.own_body(refused, call.id, native=call.native)
     return local_json(call, parts, reason.status, body, headers)
@@ -110,7 +110,6 @@ def refusal(call: Call, refused: ProxyError, parts: Parts) -> web.Response:
 
 def _rpc_refusal(call: Call, refused: ProxyError, parts: Parts, headers: Mapping[str, str]) -> web.Response:
     reason = refused.reason
-    rpc_id = call.mcp.id if call.mcp is not None and call.mcp.id is not None else b"null"
     data: dict[str, Any] = {
         "reason": reason.name,
         "retry_after_s": refused.retry_after_s,
@@ -120,11 +119,11 @@ def _rpc_refusal(call: Call, refused: ProxyError, parts: Parts, headers: Mapping
     code = refused.data.get("rpc_code", reason.rpc_code)
     if code is None:
         # Statuses that a session survives, or that end before there is one, stay what they are.
-        body = jsonrpc.error(rpc_id, jsonrpc.INVALID_REQUEST, refused.message, data)
+        body = jsonrpc.error(call.rpc_id, jsonrpc.INVALID_REQUEST, refused.message, data)
         return local_json(call, parts, reason.status, body, headers)
     data.pop("rpc_code", None)
     status = reason.status if reason.rpc_code is None else 200
-    return local_json(call, parts, status, jsonrpc.error(rpc_id, code, refused.message, data), headers)
+    return local_json(call, parts, status, jsonrpc.error(call.rpc_id, code, refused.message, data), headers)
 
 
 def gateway_error(call: Call, answer: Answer, body: bytes, parts: Parts) -> web.Response:
@@ -147,8 +146,7 @@ def gateway_error(call: Call, answer: Answer, body: bytes, parts: Parts) -> web.
             "retry_after_s": after_s,
             "resets_at": None if resets_at_s is None else instant_text(resets_at_s),
         }
-        rpc_id = call.mcp.id if call.mcp is not None and call.mcp.id is not None else b"null"
-        told = jsonrpc.error(rpc_id, code, said.message, data)
+        told = jsonrpc.error(call.rpc_id, code, said.message, data)
         return respond(call, parts, 200, told, {**headers, "content-type": JSON})
     if call.policy.errors is ErrorForm.PASSTHROUGH or (call.dialect is Dialect.MCP and _is_json(answer)):
         return respond(call, parts, answer.status, body, headers)
