@@ -1,5 +1,4 @@
 import json
-import shutil
 import subprocess
 
 import pytest
@@ -85,12 +84,9 @@ def test_a_key_is_quoted_for_its_shell(capsys, monkeypatch, shell, line):
     assert line in shown(capsys, "--shell", shell, "--for", "openai").splitlines()
 
 
-@pytest.mark.parametrize(("shell", "program"), [("sh", "sh"), ("fish", "fish")])
-def test_a_shell_reads_back_what_was_meant(capsys, monkeypatch, shell, program):
-    if shutil.which(program) is None:
-        pytest.skip(f"{program} is not here")
+def test_a_shell_reads_back_what_was_meant(capsys, monkeypatch):
     key = r"""sk-'$(x)\"`"""
     monkeypatch.setenv("SLUICEGATE_KEY", key)
-    script = shown(capsys, "--shell", shell) + '\nprintf %s "$OPENAI_API_KEY"'
-    done = subprocess.run([program, "-c", script], capture_output=True, text=True, check=True)
+    script = shown(capsys) + '\nprintf %s "$OPENAI_API_KEY"'
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == key
