@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from proxy.config.settings import Settings
 
 HOST: Final = "127.0.0.1"
-PAUSE_S: Final = 1.0
+EVERY_S: Final = 1.0
 """Between calls of the sample traffic: half of what the gateway's own limit of 120 a minute allows."""
 
 CHUNK_DELAY_S: Final = 0.03
@@ -34,9 +34,10 @@ CHUNK_DELAY_S: Final = 0.03
 @click.command("demo")
 @click.option("--port", type=click.IntRange(0, 65534), help="Listen here, and on the next port for health and metrics.")
 @click.option("--traffic", is_flag=True, help="Keep calling every route, so that there is something to see.")
+@click.option("--every", default=EVERY_S, show_default=True, metavar="S", help="Seconds between calls of --traffic.")
 @click.option("--once", is_flag=True, help="Make the first call, then stop: 0 when it succeeded.")
 @click.option("--verbose", is_flag=True, help="Log every request.")
-def demo(port: int | None, traffic: bool, once: bool, verbose: bool) -> int:
+def demo(port: int | None, traffic: bool, every: float, once: bool, verbose: bool) -> int:
     """Run the proxy in front of an emulated gateway: no key, no network, no cost.
 
     Anybody on this machine may call it (--auth open). Settings and policies of this folder are not read.
@@ -44,12 +45,12 @@ def demo(port: int | None, traffic: bool, once: bool, verbose: bool) -> int:
     from proxy.cli.serve import run_on_loop
 
     try:
-        return run_on_loop(_demo(port, traffic=traffic, once=once, verbose=verbose))
+        return run_on_loop(_demo(port, every_s=every if traffic else None, once=once, verbose=verbose))
     except OSError as error:
         raise click.ClickException(f"the demo cannot run here: {error.strerror or error}") from error
 
 
-async def _demo(port: int | None, *, traffic: bool, once: bool, verbose: bool) -> int:
+async def _demo(port: int | None, *, every_s: float | None, once: bool, verbose: bool) -> int:
     from aiohttp import ClientSession
 
     from proxy.core.policy import DEFAULT_POLICY
@@ -72,10 +73,10 @@ async def _demo(port: int | None, *, traffic: bool, once: bool, verbose: bool) -
         print(*notes, *_greeting(proxy.data_url, proxy.admin_url, gateway.url, answer), sep="\n", flush=True)
         if once:
             return 0
-        if traffic:
-            await _until(stop, _traffic(session, proxy.data_url))
-        else:
+        if every_s is None:
             await stop.wait()
+        else:
+            await _until(stop, _traffic(session, proxy.data_url, every_s))
         print("Stopping.", flush=True)
     return 0
 
@@ -156,7 +157,7 @@ async def _call(session: "ClientSession", url: str, call: Call) -> tuple[int, st
         return response.status, repr(textwrap.shorten(content, 60, placeholder=" …"))
 
 
-async def _traffic(session: "ClientSession", url: str) -> None:
+async def _traffic(session: "ClientSession", url: str, every_s: float) -> None:
     """Call every route in turn; what was refused is worth a line, what broke off is no reason to stop."""
     from aiohttp import ClientError
 
@@ -168,7 +169,7 @@ async def _traffic(session: "ClientSession", url: str) -> None:
         else:
             if status >= 400:
                 print(f"{call.name}: {status} {answer}", file=sys.stderr)
-        await asyncio.sleep(PAUSE_S)
+        await asyncio.sleep(every_s)
 
 
 async def _until(stop: asyncio.Event, work: Any) -> None:

@@ -4,6 +4,7 @@ import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from urllib.request import Request, urlopen
 
 import pytest
@@ -53,7 +54,7 @@ def test_settings_and_policies_of_the_folder_have_no_part_in_it(tmp_path):
     (tmp_path / "sluicegate.yaml").write_text("nonsense: [")
     (tmp_path / "policies").mkdir()
     (tmp_path / "policies" / "a.yaml").write_text("nonsense: [")
-    environ = {**os.environ, "PYTHONPATH": os.getcwd(), "SLUICEGATE_AUTH": "keys", "SLUICEGATE_NONSENSE": "1"}
+    environ = {**os.environ, "PYTHONPATH": str(Path.cwd()), "SLUICEGATE_AUTH": "keys", "SLUICEGATE_NONSENSE": "1"}
     assert demo("--once", "--port", "0", cwd=tmp_path, env=environ).returncode == 0
 
 
@@ -71,7 +72,7 @@ def test_traffic_is_answered_on_every_route():
     """No call of the sample traffic is refused: each refusal would be a line on standard error."""
     from proxy.cli.samples import CALLS
 
-    command = [*DEMO, "--port", "0", "--traffic", "--verbose"]
+    command = [*DEMO, "--port", "0", "--traffic", "--every", "0", "--verbose"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         # One line for the proof and one for each call; all of them are answered.
         lines = [process.stderr.readline() for _ in range(len(CALLS) + 1)]
