@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import click
 
 from proxy.cli.flags import SettingsCommand, with_settings
 from proxy.config.problem import Problem, Problems
+from proxy.config.settings import Settings
+from proxy.config.sources import load, settings_file
 
 
 @click.command("check", cls=SettingsCommand)
@@ -20,7 +23,7 @@ def check(folder: Path | None, config: Path | None, as_json: bool, **flags: Any)
 
     POLICIES: a folder of policy files, instead of the one in the settings.
     """
-    found, notes = findings(folder, config, flags)
+    _, found, notes = judge(folder, config, flags)
     if as_json:
         rows = [{"where": problem.where, "what": problem.what, "do": problem.do} for problem in found]
         print(json.dumps({"ok": not found, "problems": rows, "notes": notes}, ensure_ascii=False))
@@ -35,28 +38,29 @@ def check(folder: Path | None, config: Path | None, as_json: bool, **flags: Any)
     return 1 if found else 0
 
 
-def findings(folder: Path | None, config: Path | None, flags: dict[str, Any]) -> tuple[list[Problem], list[str]]:
-    """Problems and notes of settings and policies together."""
+def judge(
+    folder: Path | None, config: Path | None, flags: Mapping[str, Any]
+) -> tuple[Settings | None, list[Problem], list[str]]:
+    """The settings, if they can be read, every problem of settings and policies, and what should be known."""
     from proxy.config.policyfile import load_policies
-    from proxy.config.sources import load, settings_file
 
+    settings = None
     found: list[Problem] = []
     notes: list[str] = []
     if folder is not None:
         flags = {**flags, "policies": str(folder)}
     try:
         settings = load(flags, os.environ, settings_file(config, os.environ, Path.cwd()))
+        folder = settings.policies
+        notes += settings.notes
     except Problems as error:
         found += error.problems
-    else:
-        notes += settings.notes
-        folder = settings.policies
+    # Policies named on the command line are judged even where the settings are not right.
     if folder is not None:
         try:
             policy = load_policies(folder)
-        except Problems as error:
-            found += error.problems
-        else:
             keys = sum(len(team.keys) for team in policy.teams.values())
             notes.append(f"teams: {', '.join(policy.teams)}; virtual keys: {keys}")
-    return found, notes
+        except Problems as error:
+            found += error.problems
+    return settings, found, notes

@@ -3,6 +3,7 @@
 `--help` imports neither the server nor its libraries. Exit codes: 0 done, 1 failed, 2 there is a difference, 64 usage.
 """
 
+import os
 import sys
 from dataclasses import dataclass
 from importlib import import_module
@@ -72,6 +73,7 @@ def run_command(arguments: list[str] | None = None) -> int:
     """Run one command line and return its exit code. What went wrong is on standard error."""
     try:
         code: Any = cli.main(arguments, prog_name="sluicegate", standalone_mode=False)
+        sys.stdout.flush()
     except click.UsageError as error:
         error.show()
         return USAGE
@@ -82,8 +84,8 @@ def run_command(arguments: list[str] | None = None) -> int:
         # 128 + SIGINT is what shells show for a program that was interrupted.
         return 130
     except BrokenPipeError:
-        # The reader of our output left, as `head` does; the descriptor is closed so that exit does not complain.
-        sys.stderr.close()
+        # The reader of our output left, as `head` does; what is still buffered must not fail once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     return code if isinstance(code, int) else DONE
 

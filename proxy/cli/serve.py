@@ -34,7 +34,12 @@ def serve(config: Path | None, **flags: Any) -> int:
     def ready(running: "Running") -> None:
         print(*started(settings, policy, running.data_url, running.admin_url), sep="\n", flush=True)
 
-    return run_on_loop(run_proxy(settings, policy, ready=ready))
+    for note in settings.notes:
+        print(f"note: {note}", file=sys.stderr)
+    try:
+        return run_on_loop(run_proxy(settings, policy, ready=ready))
+    except OSError as error:
+        raise click.ClickException(f"cannot run here: {error.strerror or error}; see `sluicegate doctor`") from error
 
 
 def run_on_loop(work: "Coroutine[Any, Any, int]") -> int:
@@ -51,7 +56,7 @@ def run_on_loop(work: "Coroutine[Any, Any, int]") -> int:
 
 
 def started(settings: Settings, policy: "Policy", data_url: str, admin_url: str) -> list[str]:
-    """What a person wants to know once it listens; at most six lines."""
+    """What a person wants to know once it listens."""
     teams = ", ".join(sorted(policy.teams)) or "none"
     if settings.auth is Auth.OPEN:
         asked = f"open: no key is asked, everybody is team {policy.open_team or 'none'}"
@@ -64,10 +69,4 @@ def started(settings: Settings, policy: "Policy", data_url: str, admin_url: str)
         f"  gateway   {settings.upstream}, credential {settings.credential.value}",
         f"  auth      {asked}",
         f"  teams     {teams}",
-        *(f"  note      {note}" for note in settings.notes[:1]),
     ]
-
-
-def warn(settings: Settings) -> None:
-    for note in settings.notes:
-        print(f"note: {note}", file=sys.stderr)

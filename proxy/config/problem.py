@@ -20,7 +20,7 @@ class Problem:
         return f"{self.where}: {self.what}" + (f"; {self.do}" if self.do else "")
 
 
-class Problems(Exception):  # noqa: N818  (it is a list of findings; each knows whose move it is)
+class Problems(Exception):
     """Everything wrong with the settings or the policies, at once."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:

@@ -1,0 +1,77 @@
+# `make demo` and `make test` do all their set-up themselves, in this folder, with any Python 3.11 or newer.
+# Another interpreter than the one found: make PYTHON=/path/to/python3.12 test
+
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+
+VENV := .venv
+# Real clients of the older MCP line cannot live beside those of the newer one; tests/journeys runs them from here.
+MCP1 := .venv-mcp1
+BIN := $(VENV)/bin
+# Whatever this shell has set must not decide how the tests or the demo run.
+CLEAN_ENV := env -u PYTHONPATH -u PYTHONHOME
+
+# A name may be there and not start, as the stand-ins of version managers do; so each is tried.
+PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python3.14 python; do \
+	"$$name" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
+	&& { command -v "$$name"; break; }; done)
+
+.PHONY: help demo test lint types check lock clean
+
+help:  ## say what there is
+	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
+
+demo: $(VENV)/ready  ## run the proxy with an emulated gateway, and say what to paste
+	$(CLEAN_ENV) $(BIN)/python -m proxy demo $(ARGS)
+
+test: $(VENV)/ready $(MCP1)/ready  ## run all tests
+	$(CLEAN_ENV) MCP1_PYTHON="$(CURDIR)/$(MCP1)/bin/python" $(BIN)/python -m pytest -n auto $(ARGS)
+
+lint: $(VENV)/ready  ## judge form
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: $(VENV)/ready  ## judge types
+	$(BIN)/mypy
+
+check: lint types test  ## everything that has to hold before a change is offered
+
+clean:  ## take away what these commands made
+	rm -rf $(VENV) $(MCP1) .venv-lock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find proxy tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+lock: | found-python  ## renew constraints.txt and constraints-mcp1.txt
+	test -x .venv-lock/bin/uv || { "$(PYTHON)" -m venv .venv-lock && .venv-lock/bin/python -m pip install -q uv; }
+	$(call compile,constraints.txt,build,--all-extras --group test --group check pyproject.toml)
+	$(call compile,constraints-mcp1.txt,mcp1,)
+
+# The first lines of a lock say what it is for; `#:` lines name what it holds beside the project's own lists.
+define compile
+	sed -n 's/^#: //p' $(1) > .venv-lock/$(2).in
+	sed -n '/^#/p' $(1) > .venv-lock/$(2).txt
+	.venv-lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-header --no-annotate $(3) .venv-lock/$(2).in -o .venv-lock/$(2).out
+	cat .venv-lock/$(2).out >> .venv-lock/$(2).txt
+	mv .venv-lock/$(2).txt $(1)
+endef
+
+$(VENV)/ready: constraints.txt pyproject.toml | found-python
+	$(call install,$(VENV),constraints.txt)
+	$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
+	touch $@
+
+$(MCP1)/ready: constraints-mcp1.txt | found-python
+	$(call install,$(MCP1),constraints-mcp1.txt)
+	touch $@
+
+# Exactly what the lock lists, pip included, and only files with its hashes.
+define install
+	@echo "setting up $(1) with $(PYTHON)"
+	"$(PYTHON)" -m venv --clear $(1)
+	$(CLEAN_ENV) $(1)/bin/python -m pip install -q --disable-pip-version-check --no-compile --require-hashes -r $(2)
+endef
+
+.PHONY: found-python
+found-python:
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer with venv was found. Install one (on Debian also python3-venv)," \
+		"or name it: make PYTHON=/path/to/python3" >&2; exit 1; }

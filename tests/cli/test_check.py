@@ -1,0 +1,61 @@
+import json
+
+import pytest
+
+from proxy.cli.main import run_command
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def shown(capsys, *arguments, code):
+    assert run_command(["check", *arguments]) == code
+    return capsys.readouterr().out
+
+
+def test_without_files_everything_is_fine(capsys):
+    assert shown(capsys, code=0) == "note: teams: default; virtual keys: 0\nSettings and policies are fine.\n"
+
+
+def test_problems_of_settings_and_policies_come_together(capsys, folder):
+    (folder / "sluicegate.yaml").write_text("drian: 3s\n")
+    (folder / "rules").mkdir()
+    (folder / "rules" / "a.yaml").write_text("heartbaet: 3s\n")
+    assert shown(capsys, "rules", code=1).splitlines() == [
+        f"{folder}/sluicegate.yaml:1:1: drian: is not a setting; did you mean drain?",
+        "rules/a.yaml:1:1: heartbaet: is not known; did you mean heartbeat?",
+        "2 problems found.",
+    ]
+
+
+def test_the_policies_of_the_settings_are_judged(capsys, folder):
+    (folder / "sluicegate.yaml").write_text("policies: rules\n")
+    (folder / "rules").mkdir()
+    (folder / "rules" / "a.yaml").write_text("budgets: []\n")
+    assert shown(capsys, code=1).startswith("rules/a.yaml:1:1: budgets: this version does not enforce it yet; ")
+
+
+def test_a_folder_that_is_not_there_is_a_problem(capsys):
+    assert "polices is not a folder" in shown(capsys, "polices", code=1)
+
+
+def test_json_says_the_same(capsys, folder):
+    (folder / "sluicegate.yaml").write_text("drian: 3s\n")
+    assert json.loads(shown(capsys, "--json", code=1)) == {
+        "ok": False,
+        "problems": [
+            {
+                "where": f"{folder}/sluicegate.yaml:1:1",
+                "what": "drian: is not a setting",
+                "do": "did you mean drain?",
+            }
+        ],
+        "notes": [],
+    }
+
+
+def test_settings_come_from_flags_too(capsys):
+    assert "--auth: auth open lets everybody" in shown(capsys, "--auth", "open", "--listen", "0.0.0.0:1", code=1)
