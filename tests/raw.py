@@ -65,9 +65,12 @@ class Raw:
             return await self.reader.read(1) == b""
         except ConnectionResetError:
             return True
+        finally:
+            self.close()
 
     def close(self) -> None:
         self.writer.transport.abort()
+        self.writer.close()
 
 
 async def exchange(address: tuple[str, int], data: bytes) -> RawReply:

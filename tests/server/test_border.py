@@ -1,6 +1,7 @@
 """The border towards callers, on raw sockets: what is refused, what is bounded, and that nothing of it goes upstream."""
 
 import asyncio
+import io
 
 import orjson
 import pytest
@@ -120,7 +121,7 @@ async def test_the_body_limit_is_exact_and_nothing_above_it_goes_upstream(front,
             yield body[start : start + (1 << 20)]
 
     reply = await front.call(
-        "POST", "/v1/chat/completions", data=pieces() if chunked else body, headers={"Content-Type": "application/json"}
+        "POST", "/v1/chat/completions", data=pieces() if chunked else io.BytesIO(body), headers={"Content-Type": "application/json"}
     )
     assert reply.status == status
     if status == 413:
