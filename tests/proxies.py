@@ -1,7 +1,7 @@
 """A proxy on ports of the system's choosing, with its log kept for reading and a client that talks to it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -84,13 +84,13 @@ class Front:
 
     async def call(self, method: str, path: str, **options: Any) -> "Reply":
         async with self.client.request(method, self.url + path, **options) as response:
-            return Reply(response.status, dict(response.headers), await response.read())
+            return Reply(response.status, response.headers, await response.read())
 
 
 @dataclass(frozen=True)
 class Reply:
     status: int
-    headers: dict[str, str]
+    headers: Mapping[str, str]
     body: bytes
 
     @property

@@ -9,7 +9,6 @@ from proxy.core.ledger import Facts, Hold
 from proxy.server.call import Call
 from proxy.server.exchange import DirectSource, Exchange, Follow, Shared
 from proxy.server.parts import Parts
-from proxy.server.recall import key_of
 
 _FAMILIES: Final = {
     "chat": Family.CHAT,
@@ -40,12 +39,11 @@ async def admit(call: Call, parts: Parts) -> web.StreamResponse | None:
         wall=parts.wall,
         follow=_follower(call, parts),
     )
-    key = key_of(call)
-    if key is not None:
+    if call.slot is not None:
         shared = Shared(exchange, parts.settings.spool_bytes)
-        parts.in_flight.add(key, shared)
         call.shared = True
         call.source = shared.join()
+        call.slot.fill(shared)
     else:
         call.source = DirectSource(exchange)
     call.inbound.on_gone(call.source.leave)

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from proxy.core.body import Facts
 from proxy.core.head import Head
@@ -14,12 +15,16 @@ from proxy.server.routes import Dialect, Match, Route
 from proxy.server.upstream import Outgoing
 from proxy.units import Credits
 
+if TYPE_CHECKING:
+    from proxy.server.recall import Slot
+
 
 @dataclass(slots=True)
 class Call:
     """Filled in from left to right by the stages of `pipeline.STAGES`; read by `record` at the end.
 
     policy:   the one in force when the call came; a reload does not change a running call.
+    slot:     the place claimed for an exchange that identical calls may share.
     shared:   the answer is read from an exchange that others may read too.
     joined:   it was somebody else's call that fetched it.
     began_s:  monotonic.      at_s: wall clock.      held: units of 1e-8 credit.
@@ -42,6 +47,7 @@ class Call:
     cache_status: str = "sluicegate; fwd=bypass"
     hold: OpenHold | None = None
     source: Source | None = None
+    slot: "Slot | None" = None
     shared: bool = False
     joined: bool = False
     status: int = 0

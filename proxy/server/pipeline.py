@@ -48,6 +48,8 @@ async def answer(inbound: Inbound, parts: Parts) -> web.StreamResponse:
 
 def _let_go(call: Call) -> None:
     """Whatever happened, the exchange comes to its end: here, or in its own task where others read it too."""
+    if call.slot is not None:
+        call.slot.give_up()
     if call.source is None:
         return
     if call.shared:

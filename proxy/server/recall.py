@@ -1,5 +1,6 @@
 """Recall: an answer that need not be fetched. So far: identical deterministic calls in flight share one exchange."""
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
@@ -15,26 +16,55 @@ if TYPE_CHECKING:
 Key = tuple[str, str, str, bytes, tuple[tuple[str, str], ...]]
 
 
+class Slot:
+    """A place for one exchange: claimed before admission, filled with the exchange, or given up."""
+
+    def __init__(self, slots: "dict[Key, Slot]", key: Key) -> None:
+        self._slots: Final = slots
+        self._key: Final = key
+        self._filled: Final[asyncio.Future[Shared | None]] = asyncio.get_running_loop().create_future()
+
+    async def exchange(self) -> Shared | None:
+        """Wait for the exchange; None when whoever claimed the place was refused or left."""
+        return await asyncio.shield(self._filled)
+
+    def fill(self, shared: Shared) -> None:
+        """Offer the exchange to all who wait, and to newcomers until it ends."""
+        self._filled.set_result(shared)
+        shared.task.add_done_callback(lambda _: self._remove())
+
+    def give_up(self) -> None:
+        """Let one of those who wait try for itself; does nothing once filled."""
+        if not self._filled.done():
+            self._remove()
+            self._filled.set_result(None)
+
+    def _remove(self) -> None:
+        if self._slots.get(self._key) is self:
+            del self._slots[self._key]
+
+
 class InFlight:
     """Shared exchanges that newcomers may still join, by all that makes two calls identical."""
 
     def __init__(self) -> None:
-        self._shared: Final[dict[Key, Shared]] = {}
+        self._slots: Final[dict[Key, Slot]] = {}
 
-    def join(self, key: Key) -> SharedSource | None:
-        """A reader's view of a running exchange; None when there is none a newcomer would get every byte of."""
-        shared = self._shared.get(key)
-        return shared.join() if shared is not None and shared.joinable else None
+    async def join(self, key: Key) -> SharedSource | None:
+        """A reader's view of a running exchange; None when there is none a newcomer would get every byte of.
 
-    def add(self, key: Key, shared: Shared) -> None:
-        """Offer an exchange to newcomers until it ends."""
-        self._shared[key] = shared
+        Whoever gets None claims the place before it waits for anything else, so that the next one finds it taken.
+        """
+        while (slot := self._slots.get(key)) is not None:
+            shared = await slot.exchange()
+            if shared is not None:
+                return shared.join() if shared.joinable else None
+        return None
 
-        def remove(_: object) -> None:
-            if self._shared.get(key) is shared:
-                del self._shared[key]
-
-        shared.task.add_done_callback(remove)
+    def claim(self, key: Key) -> Slot:
+        """Take the place for an exchange that is yet to be admitted."""
+        slot = self._slots[key] = Slot(self._slots, key)
+        return slot
 
 
 def _deterministic(facts: Facts) -> bool:
@@ -62,10 +92,14 @@ def key_of(call: Call) -> Key | None:
 async def recall(call: Call, parts: "Parts") -> web.StreamResponse | None:
     """Join an identical call in flight: it costs this caller nothing, and admits nothing."""
     key = key_of(call)
-    source = parts.in_flight.join(key) if key is not None else None
-    if source is not None:
-        call.source, call.shared, call.hold, call.held = source, True, None, Credits(0)
-        call.joined = True
-        call.cache_status = "sluicegate; fwd=uri-miss; collapsed"
-        call.inbound.on_gone(source.leave)
+    if key is None:
+        return None
+    source = await parts.in_flight.join(key)
+    if source is None:
+        call.slot = parts.in_flight.claim(key)
+        return None
+    call.source, call.shared, call.joined = source, True, True
+    call.hold, call.held = None, Credits(0)
+    call.cache_status = "sluicegate; fwd=uri-miss; collapsed"
+    call.inbound.on_gone(source.leave)
     return None
