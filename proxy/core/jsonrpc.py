@@ -1,0 +1,179 @@
+"""JSON-RPC 2.0 as MCP uses it: what a request asks, and answers that carry the caller's id exactly as it was written.
+
+Ids are kept as the bytes they were: 0 is the first id of four clients, others send text, and a number such as
+12345678901234567890 or 1.0 must come back unchanged.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from proxy.core.sse import Event
+from proxy.errors import ProxyError
+
+# fmt: off
+PARSE_ERROR:         Final = -32700
+INVALID_REQUEST:     Final = -32600
+METHOD_NOT_FOUND:    Final = -32601
+UNSUPPORTED_VERSION: Final = -32022
+# fmt: on
+
+LEGACY_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+"""Revisions whose clients begin with `initialize`; the gateway speaks these."""
+
+NULL_ID: Final = b"null"
+
+_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
+_GUARDED: Final = frozenset({"jsonrpc", "id", "method", "params"})
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What one MCP body is.
+
+    method:      None in a response of the caller's and in a batch.
+    id:          the id's bytes as written; None when there is none (a notification or a batch).
+    tool:        name of the tool in a `tools/call`.
+    is_response: answers a request of the server's.
+    version:     protocol version that the request itself carries (from 2026-07-28 on).
+    """
+
+    method: str | None = None
+    id: bytes | None = None
+    tool: str | None = None
+    is_batch: bool = False
+    is_response: bool = False
+    version: str | None = None
+
+    @property
+    def is_notification(self) -> bool:
+        return self.method is not None and self.id is None
+
+
+def call_of(tree: Any, body: bytes) -> Call:
+    """Read a strictly decoded body. Raises ProxyError `bad_request` for what is no JSON-RPC message."""
+    if isinstance(tree, list):
+        return Call(is_batch=True)
+    if not isinstance(tree, dict):
+        raise _invalid("it must be an object")
+    _refuse_odd_case(tree, _GUARDED)
+    if tree.get("jsonrpc") != "2.0":
+        raise _invalid('jsonrpc must be "2.0"')
+    call_id = _id_bytes(tree, body)
+    if "method" not in tree:
+        if "result" in tree or "error" in tree:
+            return Call(id=call_id, is_response=True)
+        raise _invalid("it has no method")
+    method = tree["method"]
+    if not isinstance(method, str):
+        raise _invalid("method must be text")
+    params = tree.get("params")
+    if not isinstance(params, dict):
+        if method == "tools/call":
+            raise _invalid("params must be an object with the tool's name")
+        return Call(method, call_id)
+    meta = params.get("_meta")
+    version = meta.get(_VERSION_KEY) if isinstance(meta, dict) else None
+    return Call(method, call_id, _tool(method, params), version=version if isinstance(version, str) else None)
+
+
+def _tool(method: str, params: Mapping[str, Any]) -> str | None:
+    if method != "tools/call":
+        return None
+    _refuse_odd_case(params, frozenset({"name", "arguments"}))
+    name = params.get("name")
+    if not isinstance(name, str):
+        raise _invalid("params.name must be text")
+    return name
+
+
+def _refuse_odd_case(tree: Mapping[str, Any], names: frozenset[str]) -> None:
+    # Some decoders match names without regard to case: "Method" would be another request for them than for us.
+    for name in tree:
+        if name not in names and name.casefold() in names:
+            raise _invalid(f"a member is named like {name.casefold()} in another case")
+
+
+def _invalid(why: str) -> ProxyError:
+    return ProxyError("bad_request", f"The body is no JSON-RPC request: {why}.")
+
+
+def _id_bytes(tree: Mapping[str, Any], body: bytes) -> bytes | None:
+    if "id" not in tree:
+        return None
+    if type(tree["id"]) not in (str, int, float, type(None)):
+        raise _invalid("id must be text, a number or null")
+    span = id_span(body)
+    return None if span is None else body[span[0] : span[1]]
+
+
+_TEXT: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_STEP: Final = re.compile(rb"(?P<text>" + _TEXT + rb")|(?P<open>[{\[])|(?P<close>[}\]])", re.DOTALL)
+_MEMBER: Final = re.compile(rb"\s*+:\s*+(" + _TEXT + rb"|[^\s,}\]\[{]++)?", re.DOTALL)
+
+
+def id_span(message: bytes) -> tuple[int, int] | None:
+    """Where the value of the top-level `id` stands in a JSON object; None when it has none that is a scalar."""
+    depth, at = 0, 0
+    while step := _STEP.search(message, at):
+        at = step.end()
+        if step["open"]:
+            depth += 1
+        elif step["close"]:
+            depth -= 1
+        elif depth == 1 and (member := _MEMBER.match(message, at)):
+            if member[1] is not None:
+                at = member.end()
+            if orjson.loads(step["text"]) == "id":
+                return member.span(1) if member[1] is not None else None
+    return None
+
+
+# --- answers ---
+
+
+def result(call_id: bytes | None, value: Any) -> bytes:
+    """A result for the caller's id."""
+    return orjson.dumps({"jsonrpc": "2.0", "id": orjson.Fragment(call_id or NULL_ID), "result": value})
+
+
+def error(call_id: bytes | None, code: int, message: str, data: Mapping[str, Any] | None = None) -> bytes:
+    """An error for the caller's id; null when nobody knows it."""
+    body: dict[str, Any] = {"code": code, "message": message}
+    if data:
+        body["data"] = data
+    return orjson.dumps({"jsonrpc": "2.0", "id": orjson.Fragment(call_id or NULL_ID), "error": body})
+
+
+def unsupported_version(call_id: bytes | None, asked: str | None) -> bytes:
+    """The answer that makes newer clients fall back to `initialize`."""
+    data = {"supported": LEGACY_VERSIONS, "requested": asked}
+    return error(call_id, UNSUPPORTED_VERSION, "Unsupported protocol version", data)
+
+
+def with_id(answer: bytes, call_id: bytes | None) -> bytes:
+    """An upstream answer under the caller's id; all other bytes stay. Gateways answer errors with `id: null`."""
+    span = id_span(answer)
+    wanted = call_id or NULL_ID
+    if span is None:
+        at = answer.index(b"{") + 1
+        comma = b"," if answer[at:].lstrip()[:1] != b"}" else b""
+        return answer[:at] + b'"id":' + wanted + comma + answer[at:]
+    if answer[span[0] : span[1]] == wanted:
+        return answer
+    return answer[: span[0]] + wanted + answer[span[1] :]
+
+
+def unwrap(events: Iterable[Event]) -> bytes | None:
+    """The response among the events of a streamed answer, as JSON; None when there is none (yet)."""
+    for event in events:
+        try:
+            tree = orjson.loads(event.data)
+        except orjson.JSONDecodeError:
+            continue  # a priming event without data, a comment-like frame
+        if isinstance(tree, dict) and "method" not in tree and ("result" in tree or "error" in tree):
+            return event.data
+    return None
