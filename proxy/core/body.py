@@ -201,15 +201,21 @@ _COUNTS: Final = ("n", "number_of_images")
 
 
 def _facts(tree: Mapping[str, Any], text_bytes: int, digest: bytes, call: Call | None) -> Facts:
-    media = list(_media(tree))
+    images = files = audio = data_bytes = references = 0
+    for part in _media(tree):
+        images += part.kind is Kind.IMAGE
+        files += part.kind is Kind.FILE
+        audio += part.kind is Kind.AUDIO
+        data_bytes += part.data_bytes
+        references += part.is_reference
     options = tree.get("stream_options")
     spoken = tree.get("input")
     temperature = tree.get("temperature")
     return Facts(
         model=_text(tree, "model"),
         stream=tree.get("stream") is True,
-        n=max(1, *(_whole(tree, name) or 1 for name in _COUNTS)),
-        output_max=max((bound for name in _OUTPUT_BOUNDS if (bound := _whole(tree, name) or 0) > 0), default=None),
+        n=max(_largest(tree, _COUNTS), 1),
+        output_max=_largest(tree, _OUTPUT_BOUNDS) or None,
         include_usage=isinstance(options, dict) and options.get("include_usage") is True,
         temperature_zero=type(temperature) in (int, float) and temperature == 0,
         seeded=tree.get("seed") is not None,
@@ -217,13 +223,13 @@ def _facts(tree: Mapping[str, Any], text_bytes: int, digest: bytes, call: Call |
         background=_is_set(tree, "background"),
         previous_response_id=_text(tree, "previous_response_id"),
         response_format=tree["response_format"] if isinstance(tree.get("response_format"), str) else None,
-        images=sum(part.kind is Kind.IMAGE for part in media),
-        files=sum(part.kind is Kind.FILE for part in media),
-        audio=sum(part.kind is Kind.AUDIO for part in media),
-        references=sum(part.is_reference for part in media),
-        text_bytes=text_bytes - sum(part.data_bytes for part in media),
+        images=images,
+        files=files,
+        audio=audio,
+        references=references,
+        text_bytes=text_bytes - data_bytes,
         characters=len(spoken) if isinstance(spoken, str) else 0,
-        tools=sum(len(tree[name]) for name in ("tools", "functions") if isinstance(tree.get(name), list)),
+        tools=_length(tree.get("tools")) + _length(tree.get("functions")),
         digest=digest,
         call=call,
     )
@@ -242,12 +248,24 @@ def _text(tree: Mapping[str, Any], name: str) -> str | None:
     raise ProxyError("bad_request", f"{name} must be text.")
 
 
-def _whole(tree: Mapping[str, Any], name: str) -> int | None:
-    """A count that bounds the price. Servers read "5" and 5.0 as 5, so what is no whole number is refused."""
-    value = tree.get(name)
-    if value is None or type(value) is int:
-        return value
-    raise ProxyError("bad_request", f"{name} must be a whole number.")
+def _length(value: object) -> int:
+    return len(value) if isinstance(value, list) else 0
+
+
+def _largest(tree: Mapping[str, Any], names: Iterable[str]) -> int:
+    """The largest of some figures that bound the price, 0 when there is none above.
+
+    Servers read "5" and 5.0 as 5, so what is no whole number is refused rather than overlooked.
+    """
+    largest = 0
+    for name in names:
+        value = tree.get(name)
+        if value is None:
+            continue
+        if type(value) is not int:
+            raise ProxyError("bad_request", f"{name} must be a whole number.")
+        largest = max(largest, value)
+    return largest
 
 
 class Kind(Enum):

@@ -10,9 +10,10 @@ from typing import Any, Final
 import orjson
 
 from proxy.core.answers import Family
+from proxy.errors import UPSTREAM
 
 CODE: Final = "upstream_disconnected"
-UPSTREAM_RPC_CODE: Final = -32004
+"""The word that chat clients know for this."""
 
 
 def broken_event(
@@ -41,7 +42,7 @@ def broken_event(
         return _event(
             b"response.failed", {"type": "response.failed", "sequence_number": sequence, "response": response}
         )
-    error = {"code": UPSTREAM_RPC_CODE, "message": message, "data": {"reason": code}}
+    error = {"code": UPSTREAM, "message": message, "data": {"reason": "upstream_broken"}}
     return _event(b"message", {"jsonrpc": "2.0", "id": orjson.Fragment(rpc_id), "error": error})
 
 

@@ -64,6 +64,7 @@ class Meter:
         self._reader = Reader(self._long_text)
         self._body = bytearray()
         self._scanner: Scanner | None = None  # of the long text at hand
+        self._wants_id = family is Family.RESPONSES
         self._clean = True
         self._whole = False  # the JSON body was a whole object
 
@@ -78,8 +79,9 @@ class Meter:
             if len(self._body) > EVENT_MAX:
                 self._long_text().feed(bytes(self._body))
                 self._body.clear()
-        if self.family is Family.RESPONSES and self._answer.response_id is None:
+        if self._wants_id:
             self._glimpse()
+            self._wants_id = self._answer.response_id is None
 
     def close(self, *, clean: bool = True) -> None:
         """The answer has ended. clean: False when the connection broke instead of ending."""
@@ -124,6 +126,8 @@ class Meter:
 
     def _glimpse(self) -> None:
         """A response id belongs to its team before the bytes that carry it are sent: look into what is unfinished."""
+        if self._answer.response_id is not None:
+            return
         if self._scanner is not None:
             found: Any = self._scanner.tree
         else:

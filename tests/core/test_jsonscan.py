@@ -34,9 +34,9 @@ FOUND = (
     ("spaces everywhere",             b' { "id" : 1 ,\r\n\t"usage" : { "a" : 2 } } ',    {"id": 1, "usage": {"a": 2}}),
     ("a name written in escapes",     rb'{"\u0069\u0064":1}',                            {"id": 1}),
     ("the exact figure",              b'{"credits":3.2500000000000000001}',              {"credits": Decimal("3.2500000000000000001")}),
-    ("elements merged, sizes summed", b'{"choices":[{"delta":{"content":"ab"},"finish_reason":null},'
-                                      b'{"delta":{"content":"cd"},"finish_reason":"stop"},{"finish_reason":null}]}',
-                                                                                         {"choices": [{"delta": {"content": Run(4)}, "finish_reason": "stop"}]}),
+    ("elements merged, sizes summed", b'{"choices":[{"delta":{"content":"ab"},"finish_reason":1},{"delta":{"content":"c"},"finish_reason":2}]}',
+                                                                                         {"choices": [{"delta": {"content": Run(3)}, "finish_reason": 2}]}),
+    ("null, which replaces nothing",  b'{"choices":[{"finish_reason":1},{"finish_reason":null}]}', {"choices": [{"finish_reason": 1}]}),
     ("an object where text may be",   b'{"message":{"model":"m"}}',                      {"message": {"model": "m"}}),
     ("text where an object may be",   b'{"message":"m"}',                                {"message": "m"}),
     ("a look-alike in text",          rb'{"x":"\",\"id\":1,\"usage\":{\"a\":1}","id":2}', {"id": 2}),
