@@ -1,0 +1,26 @@
+import re
+
+import pytest
+
+from proxy.observe.metrics import METRICS
+from tests.shipped.tables import README, TABLES, marked
+
+TEXT = README.read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_tables_are_those_of_the_code(name):
+    """If this fails: python -m tests.shipped.tables."""
+    if name == "routes":
+        pytest.importorskip("proxy.server.routes", reason="not part of this build")
+    assert marked(TEXT, name)[0] == TABLES[name]()
+
+
+def test_every_metric_is_documented():
+    for row in METRICS:
+        assert f"`sluicegate_{row.name}`" in TEXT
+
+
+def test_links_lead_to_files_that_are_there():
+    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", TEXT):
+        assert (README.parent / target).exists(), target
