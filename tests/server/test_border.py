@@ -210,7 +210,7 @@ async def test_a_caller_that_does_not_read_is_dropped_and_its_answer_is_read_on(
         event = await front.request()
         assert event["ending"] in ("caller_left", "answered")
         await gateway.wait_for(lambda journal: journal[0].finished)
-        assert front.running.parts.books.open_holds == 0
+        await front.until(lambda: front.running.parts.books.open_holds == 0)
         raw.close()
 
 
