@@ -81,7 +81,15 @@ def _learn(call: Call, parts: Parts) -> None:
     parts.models.learn(call.model)
     if call.mcp is not None and call.match is not None:
         parts.suites.learn(call.match.values.get("suite"))
-        parts.tools.learn(call.mcp.tool)
+        if _rpc_status(call) == "result":
+            # A suite answers 200 for a tool that it does not have, too.
+            parts.tools.learn(call.mcp.tool)
+
+
+def _rpc_status(call: Call) -> str | None:
+    """What a suite's answer was: `result`, `tool_error` or `rpc_error`."""
+    meter = call.source.exchange.meter if call.source is not None else None
+    return meter.status if meter is not None else None
 
 
 def _count_money(call: Call, parts: Parts, team: str, model: str) -> None:
@@ -106,4 +114,5 @@ def _count_money(call: Call, parts: Parts, team: str, model: str) -> None:
     if call.mcp is not None and call.match is not None:
         suite = parts.suites.label(call.match.values.get("suite"))
         tool = parts.tools.label(call.mcp.tool)
-        metrics.count("mcp_tool_calls_total", team, suite, tool, "executed" if charge.calls else "refused")
+        outcome = "refused" if not charge.calls else "executed" if _rpc_status(call) == "result" else "tool_error"
+        metrics.count("mcp_tool_calls_total", team, suite, tool, outcome)
