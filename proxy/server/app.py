@@ -17,6 +17,7 @@ from proxy.admin.api import make_app
 from proxy.config.secret import Secret, secret_from_file
 from proxy.config.settings import Settings
 from proxy.config.values import Address
+from proxy.core.owners import Owners
 from proxy.core.policy import Policy
 from proxy.errors import ProxyError
 from proxy.observe import lag
@@ -171,6 +172,7 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
         upstream=upstream,
         exchanges=Exchanges(bounds),
         operations=Operations(books, metrics, doubles.wall),
+        owners=Owners(),
         in_flight=InFlight(),
         judge=judge,
         metrics=metrics,

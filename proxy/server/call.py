@@ -27,6 +27,7 @@ class Call:
     slot:     the place claimed for an exchange that identical calls may share.
     shared:   the answer is read from an exchange that others may read too.
     joined:   it was somebody else's call that fetched it.
+    owns:     the id in the answer that was given to the team.
     began_s:  monotonic.      at_s: wall clock.      held: units of 1e-8 credit.
     """
 
@@ -56,6 +57,7 @@ class Call:
     upstream_status: int = 0
     charge: Charge = NO_CHARGE
     held: Credits = Credits(0)
+    owns: str | None = None
     waited_s: float = 0.0
     first_byte_s: float | None = None
     sent_bytes: int = 0

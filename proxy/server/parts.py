@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from proxy.config.secret import Secret
 from proxy.config.settings import Settings
+from proxy.core.owners import Owners
 from proxy.core.policy import Policy
 from proxy.observe.log import RequestLog
 from proxy.observe.metrics import Metrics
@@ -49,6 +50,7 @@ class Parts:
     upstream: Upstream
     exchanges: Exchanges
     operations: Operations
+    owners: Owners
     in_flight: InFlight
     judge: Judge
     metrics: Metrics

@@ -46,6 +46,7 @@ def _story(call: Call, ended_s: float) -> dict[str, object]:
         "waited_s": round(call.waited_s, 3) if call.waited_s else None,
         "sent_bytes": call.sent_bytes,
         "dur_s": round(ended_s - call.began_s, 4),
+        "empty": True if _empty(call) else None,
         "left": True if call.inbound.gone else None,
         "user_agent": call.inbound.header("user-agent"),
     }
@@ -70,6 +71,8 @@ def _measure(call: Call, parts: Parts, ended_s: float) -> None:
     metrics.observe("overhead_seconds", route, value=max(0.0, took_s - upstream_s))
     model = parts.models.label(call.model)
     metrics.observe("upstream_duration_seconds", model, value=upstream_s)
+    if _empty(call):
+        metrics.count("upstream_errors_total", route, "empty_answer")
     if call.first_byte_s is not None:
         metrics.observe("time_to_first_token_seconds", model, value=call.first_byte_s)
     if call.hold is not None:
@@ -84,6 +87,12 @@ def _learn(call: Call, parts: Parts) -> None:
         if _rpc_status(call) == "result":
             # A suite answers 200 for a tool that it does not have, too.
             parts.tools.learn(call.mcp.tool)
+
+
+def _empty(call: Call) -> bool:
+    """A complete 200 without anything a caller can use: reasoning ate the budget. It is passed and charged."""
+    meter = call.source.exchange.meter if call.source is not None else None
+    return meter is not None and meter.empty_answer
 
 
 def _rpc_status(call: Call) -> str | None:

@@ -11,6 +11,7 @@ from typing import Final
 from aiohttp import web
 
 from proxy.core.ledger import Ending
+from proxy.core.owners import Owner
 from proxy.errors import ProxyError
 from proxy.mcp import answers as mcp_answers
 from proxy.server import lists, replies
@@ -96,6 +97,7 @@ async def _whole(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse
     except UpstreamFault as fault:
         raise refused(call, parts, fault) from fault
     exchange = call.source.exchange
+    _own(call, parts)
     body = gathered[0] if len(gathered) == 1 else b"".join(gathered)
     if call.dialect is Dialect.MCP:
         body, content_type = mcp_answers.adapted(call, answer, body)
@@ -172,6 +174,7 @@ async def _stream(call: Call, answer: Answer, parts: Parts) -> web.StreamRespons
         async for piece in _with_heartbeat(call, call.source.pieces()):
             if call.first_byte_s is None:
                 call.first_byte_s = time.monotonic() - call.began_s
+            _own(call, parts)
             await _write(call, response, piece)
             if call.inbound.gone and call.shared:
                 break
@@ -183,6 +186,15 @@ async def _stream(call: Call, answer: Answer, parts: Parts) -> web.StreamRespons
     finally:
         parts.metrics.change("streams_in_flight", route, by=-1)
     return await _close_stream(call, response, broke, parts)
+
+
+def _own(call: Call, parts: Parts) -> None:
+    """An id in the answer belongs to the caller's team before the first byte of it is sent."""
+    meter = call.source.exchange.meter if call.source is not None else None
+    if meter is None or meter.response_id is None or call.owns == meter.response_id or call.team is None:
+        return
+    call.owns = meter.response_id
+    parts.owners.give(meter.response_id, Owner(call.team.name, call.model, parts.wall()))
 
 
 async def _read_on(call: Call) -> None:

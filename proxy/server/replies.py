@@ -13,7 +13,7 @@ from aiohttp import web
 from proxy.core import errorbody, jsonrpc
 from proxy.core.headers import ForbiddenHeader, Retry, headers_down, retry, retry_after_s
 from proxy.core.ledger import Ending
-from proxy.core.policy import ErrorForm
+from proxy.core.policy import ErrorForm, McpErrors
 from proxy.errors import BUDGET, PAUSED, TURN, UPSTREAM, ProxyError
 from proxy.server.call import Call
 from proxy.server.parts import Parts
@@ -116,14 +116,22 @@ def _rpc_refusal(call: Call, refused: ProxyError, parts: Parts, headers: Mapping
         "resets_at": None if refused.resets_at_s is None else instant_text(refused.resets_at_s),
         **refused.data,
     }
-    code = refused.data.get("rpc_code", reason.rpc_code)
+    code = reason.rpc_code
     if code is None:
         # Statuses that a session survives, or that end before there is one, stay what they are.
         body = jsonrpc.error(call.rpc_id, jsonrpc.INVALID_REQUEST, refused.message, data)
         return local_json(call, parts, reason.status, body, headers)
-    data.pop("rpc_code", None)
-    status = reason.status if reason.rpc_code is None else 200
-    return local_json(call, parts, status, jsonrpc.error(call.rpc_id, code, refused.message, data), headers)
+    status, body = rpc_form(call, reason.status, code, refused.message, data)
+    return local_json(call, parts, status, body, headers)
+
+
+def rpc_form(call: Call, status: int, code: int, message: str, data: Mapping[str, Any]) -> tuple[int, bytes]:
+    """Status and body of a refusal on an MCP POST, in the form the policy asks for."""
+    form = call.policy.mcp_errors
+    if form is McpErrors.TOOL_RESULT and call.mcp is not None and call.mcp.method == "tools/call":
+        content = [{"type": "text", "text": message}]
+        return 200, jsonrpc.result(call.rpc_id, {"content": content, "isError": True})
+    return (status if form is McpErrors.HTTP else 200), jsonrpc.error(call.rpc_id, code, message, data)
 
 
 def gateway_error(call: Call, answer: Answer, body: bytes, parts: Parts) -> web.Response:
@@ -146,8 +154,8 @@ def gateway_error(call: Call, answer: Answer, body: bytes, parts: Parts) -> web.
             "retry_after_s": after_s,
             "resets_at": None if resets_at_s is None else instant_text(resets_at_s),
         }
-        told = jsonrpc.error(call.rpc_id, code, said.message, data)
-        return respond(call, parts, 200, told, {**headers, "content-type": JSON})
+        status, told = rpc_form(call, answer.status, code, said.message, data)
+        return respond(call, parts, status, told, {**headers, "content-type": JSON})
     if call.policy.errors is ErrorForm.PASSTHROUGH or (call.dialect is Dialect.MCP and _is_json(answer)):
         return respond(call, parts, answer.status, body, headers)
     told = errorbody.gateway_body(said, call.id, after_s=after_s, resets_at_s=resets_at_s)
