@@ -85,7 +85,7 @@ class Api:
     async def native(self, said="hello", *, key=alpha, headers=None, **fields) -> Reply:
         given = {"partner-version": "2023-06-01", **(headers or {})}
         messages = [{"role": "user", "content": said}]
-        body = {"model": "claude-sonnet-4-5", "max_tokens": 8000, "messages": messages, **fields}
+        body = {"model": "claude-sonnet-x", "max_tokens": 8000, "messages": messages, **fields}
         return await self.post("partner/v1/messages/", body, key=key, headers=given)
 
     async def respond(self, said="hello", *, key=alpha, **fields) -> Reply:

@@ -116,14 +116,14 @@ async def test_temperature_goes_from_0_to_2(api):
 
 @pytest.mark.fact("chat-temperature-one")
 async def test_some_models_accept_only_temperature_1(api):
-    assert (await api.chat(model="gpt-5", temperature=1)).status == 200
-    assert (await api.chat(model="gpt-5")).status == 200
-    assert (await api.chat(model="gpt-5", temperature=0)).status == 400
+    assert (await api.chat(model="gpt-x", temperature=1)).status == 200
+    assert (await api.chat(model="gpt-x")).status == 200
+    assert (await api.chat(model="gpt-x", temperature=0)).status == 400
 
 
 @pytest.mark.fact("chat-top-k")
 async def test_top_k_is_for_native_models_only(api):
-    assert (await api.chat(model="claude-sonnet-4-5", top_k=5)).status == 200
+    assert (await api.chat(model="claude-sonnet-x", top_k=5)).status == 200
     assert (await api.chat(model="gpt-4o", top_k=5)).status == 400
 
 
@@ -214,15 +214,15 @@ async def test_structured_output_needs_strict_and_closed_objects(api):
 
 @pytest.mark.fact("chat-reasoning-empty")
 async def test_a_reasoning_model_with_a_budget_below_4096_answers_200_with_nothing(api):
-    value = (await api.chat(model="gpt-5", max_tokens=4095)).json
+    value = (await api.chat(model="gpt-x", max_tokens=4095)).json
     assert (value["choices"][0]["message"]["content"], value["choices"][0]["finish_reason"]) == ("", "length")
     assert value["usage"]["completion_tokens"] == 4095
-    assert message(await api.chat(model="gpt-5", max_tokens=4096))["content"]
+    assert message(await api.chat(model="gpt-x", max_tokens=4096))["content"]
 
 
 @pytest.mark.fact("chat-reasoning-counts")
 async def test_reasoning_tokens_count_as_output(api):
-    usage = (await api.chat(model="gpt-5", max_tokens=16000)).json["usage"]
+    usage = (await api.chat(model="gpt-x", max_tokens=16000)).json["usage"]
     reasoning = usage["completion_tokens_details"]["reasoning_tokens"]
     assert 0 < reasoning < usage["completion_tokens"]
 
@@ -231,10 +231,10 @@ async def test_reasoning_tokens_count_as_output(api):
 async def test_reasoning_effort_is_low_medium_or_high(api):
     spent = []
     for effort in ("low", "medium", "high"):
-        usage = (await api.chat(model="gpt-5", reasoning_effort=effort)).json["usage"]
+        usage = (await api.chat(model="gpt-x", reasoning_effort=effort)).json["usage"]
         spent.append(usage["completion_tokens_details"]["reasoning_tokens"])
     assert spent == sorted(set(spent))
-    assert (await api.chat(model="gpt-5", reasoning_effort="extreme")).status == 400
+    assert (await api.chat(model="gpt-x", reasoning_effort="extreme")).status == 400
 
 
 @pytest.mark.fact("chat-effort-tools")
@@ -243,28 +243,28 @@ async def test_an_effort_the_model_rejects_with_tools_is_dropped(api):
         usage = (await api.chat(model=model, reasoning_effort="high", **more)).json["usage"]
         return usage["completion_tokens_details"]["reasoning_tokens"]
 
-    assert await spent("gpt-5", tools=[TOOL]) == await spent("gpt-5")
-    assert await spent("gpt-5-mini", tools=[TOOL]) < await spent("gpt-5-mini")
+    assert await spent("gpt-x", tools=[TOOL]) == await spent("gpt-x")
+    assert await spent("gpt-x-mini", tools=[TOOL]) < await spent("gpt-x-mini")
 
 
 @pytest.mark.fact("chat-thinking-budget")
 async def test_thinking_budget_goes_from_0_to_8192_or_is_minus_1(api):
     for value, status in ((0, 200), (8192, 200), (-1, 200), (8193, 400), (-2, 400)):
-        assert (await api.chat(model="gemini-2.5-flash", thinking_budget=value)).status == status, value
+        assert (await api.chat(model="gem-2-flash", thinking_budget=value)).status == status, value
 
 
 @pytest.mark.fact("chat-thinking-budget-series")
 async def test_thinking_budget_is_for_one_series_only(api):
-    assert (await api.chat(model="gemini-3-pro", thinking_budget=100)).status == 400
+    assert (await api.chat(model="gem-3-pro", thinking_budget=100)).status == 400
     assert (await api.chat(model="gpt-4o", thinking_budget=100)).status == 400
 
 
 @pytest.mark.fact("chat-thinking-level")
 async def test_each_tier_takes_its_own_thinking_levels(api):
     accepted = {
-        "gemini-3-flash": {"minimal", "low", "medium", "high"},
-        "gemini-3-pro": {"low", "high"},
-        "gemini-2.5-flash": set(),
+        "gem-3-flash": {"minimal", "low", "medium", "high"},
+        "gem-3-pro": {"low", "high"},
+        "gem-2-flash": set(),
         "gpt-4o": set(),
     }
     for model, levels in accepted.items():
@@ -275,14 +275,14 @@ async def test_each_tier_takes_its_own_thinking_levels(api):
 
 @pytest.mark.fact("chat-thinking-both")
 async def test_thinking_budget_and_level_exclude_each_other(api):
-    reply = await api.chat(model="gemini-2.5-flash", thinking_budget=10, thinking_level="low")
+    reply = await api.chat(model="gem-2-flash", thinking_budget=10, thinking_level="low")
     assert reply.status == 400
     assert "mutually exclusive" in reply.detail
 
 
 @pytest.mark.fact("model-404")
 async def test_an_unknown_or_disabled_model_is_404(api):
-    for name in ("nothing", "gpt-4-retired"):
+    for name in ("nothing", "gpt-retired"):
         assert (await api.chat(model=name)).refusal == (404, f"Model '{name}' not found")
 
 
