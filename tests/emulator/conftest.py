@@ -62,7 +62,10 @@ class Api:
     async def on(**options: Any) -> AsyncIterator["Api"]:
         """Another emulator, with these options."""
         clock = HandClock(1000.0)
-        async with running(Options(**options), clock) as gateway, aiohttp.ClientSession(auto_decompress=False) as session:
+        async with (
+            running(Options(**options), clock) as gateway,
+            aiohttp.ClientSession(auto_decompress=False) as session,
+        ):
             yield Api(gateway, session, clock)
 
     async def call(self, method, path, *, key=alpha, headers=None, **rest) -> Reply:

@@ -15,7 +15,9 @@ async def test_control_needs_no_key_and_is_not_in_the_journal(api):
 async def test_the_journal_can_be_read(api):
     await api.chat()
     rows = await control(api, "GET", "journal?over=1")
-    assert [(row["method"], row["status"], row["member"], row["finished"]) for row in rows] == [("POST", 200, "alpha", True)]
+    assert [(row["method"], row["status"], row["member"], row["finished"]) for row in rows] == [
+        ("POST", 200, "alpha", True)
+    ]
     assert float(rows[0]["charged_credits"]) > 0
 
 
@@ -48,7 +50,9 @@ async def test_gates_can_be_waited_for_and_opened(api):
 
 
 async def test_credits_can_be_set(api):
-    assert await control(api, "POST", "credits", {"member": "alpha", "credits": "0.00000001"}) == {"alpha": "0.00000001"}
+    assert await control(api, "POST", "credits", {"member": "alpha", "credits": "0.00000001"}) == {
+        "alpha": "0.00000001"
+    }
     assert (await api.get("credits/")).body == b'{"credits":0.00000001}'
 
 

@@ -128,5 +128,3 @@ async def test_the_gateway_stops_at_once_with_answers_held_and_hanging(emulated)
         for task in (held, hung):
             with pytest.raises(aiohttp.ClientError):
                 await task
-
-

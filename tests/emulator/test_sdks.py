@@ -22,7 +22,9 @@ async def lenient(emulated):
 
 @pytest.fixture
 async def openai_sdk(lenient):
-    async with openai.AsyncOpenAI(base_url=f"{lenient.gateway.url}/v1/gateway", api_key=lenient.alpha, max_retries=0) as sdk:
+    async with openai.AsyncOpenAI(
+        base_url=f"{lenient.gateway.url}/v1/gateway", api_key=lenient.alpha, max_retries=0
+    ) as sdk:
         yield sdk
 
 

@@ -277,7 +277,9 @@ async def test_a_recording_is_replayed_byte_for_byte(api, size):
 
 
 async def test_a_recording_can_be_everything_on_the_wire(api):
-    api.gateway.recordings["wire"] = Recording((b"HTTP/1.1 299 Odd\r\nContent-", b"Length: 2\r\n\r\nhi"), past_http=True)
+    api.gateway.recordings["wire"] = Recording(
+        (b"HTTP/1.1 299 Odd\r\nContent-", b"Length: 2\r\n\r\nhi"), past_http=True
+    )
     reply = await api.chat("[[fault:raw name=wire]]")
     assert (reply.status, reply.body) == (299, b"hi")
 

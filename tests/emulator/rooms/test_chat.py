@@ -54,7 +54,9 @@ async def test_model_and_messages_are_required(api):
 
 @pytest.mark.fact("error-422")
 async def test_a_validation_error_lists_every_problem_with_its_place(api):
-    reply = await api.post("chat/completions/", {"model": 1, "messages": [{"role": "judge", "content": 2}], "stream": 1})
+    reply = await api.post(
+        "chat/completions/", {"model": 1, "messages": [{"role": "judge", "content": 2}], "stream": 1}
+    )
     assert reply.status == 422
     assert [item["loc"] for item in reply.detail] == [
         ["body", "model"],
