@@ -50,7 +50,9 @@ async def test_a_member_has_300_credit_using_calls_in_a_minute(emulated):
         for refused in (await api.chat(), await api.native(), await api.respond()):
             assert refused.refusal == (429, "Rate limit exceeded")
         assert (await api.get("credits/")).status == 200
-        api.clock.forward(60)
+        api.clock.forward(59)
+        assert (await api.chat()).status == 429
+        api.clock.forward(1)
         assert (await api.chat()).status == 200
     assert (limit_of("reservations").amount, limit_of("reservations").window_s) == (300, 60)
 
@@ -61,7 +63,9 @@ async def test_a_key_has_30_tool_calls_a_minute(api):
     assert (passed, last.status) == (30, 429)
     assert last.detail == "Rate limit exceeded: 30 tools/call per minute for this API key"
     assert (await api.add(key=api.alpha_again)).status == 200
-    api.clock.forward(60)
+    api.clock.forward(59)
+    assert (await api.add()).status == 429
+    api.clock.forward(1)
     assert (await api.add()).status == 200
 
 
@@ -69,7 +73,9 @@ async def test_a_key_has_30_tool_calls_a_minute(api):
 async def test_a_key_has_200_tool_calls_a_day(api):
     await spend(api, 199, limit_of("key-day"), api.alpha)
     assert [(await api.add()).status for _ in range(2)] == [200, 429]
-    api.clock.forward(86_400)
+    api.clock.forward(86_399)
+    assert (await api.add()).status == 429
+    api.clock.forward(1)
     assert (await api.add()).status == 200
 
 
@@ -77,6 +83,10 @@ async def test_a_key_has_200_tool_calls_a_day(api):
 async def test_the_organization_has_1000_tool_calls_a_day(api):
     await spend(api, 999, limit_of("org-day"), "org-emu")
     assert [(await api.add(key=key)).status for key in (api.alpha, api.beta)] == [200, 429]
+    api.clock.forward(86_399)
+    assert (await api.add(key=api.beta)).status == 429
+    api.clock.forward(1)
+    assert (await api.add(key=api.beta)).status == 200
 
 
 @pytest.mark.fact("limit-tool-suite-minute")
@@ -84,12 +94,20 @@ async def test_a_suite_has_60_tool_calls_a_minute(api):
     await spend(api, 59, limit_of("suite-minute"), "calc")
     assert [(await api.add(key=key)).status for key in (api.alpha, api.beta)] == [200, 429]
     assert (await api.rpc("text", "tools/call", {"name": "upper", "arguments": {"text": "a"}})).status == 200
+    api.clock.forward(59)
+    assert (await api.add(key=api.beta)).status == 429
+    api.clock.forward(1)
+    assert (await api.add(key=api.beta)).status == 200
 
 
 @pytest.mark.fact("limit-tool-suite-day")
 async def test_a_suite_has_300_tool_calls_a_day(api):
     await spend(api, 299, limit_of("suite-day"), "calc")
     assert [(await api.add(key=key)).status for key in (api.alpha, api.beta)] == [200, 429]
+    api.clock.forward(86_399)
+    assert (await api.add(key=api.beta)).status == 429
+    api.clock.forward(1)
+    assert (await api.add(key=api.beta)).status == 200
 
 
 @pytest.mark.fact("limit-tool-retry-after")

@@ -80,5 +80,7 @@ async def test_chatbots_take_30_calls_a_minute(api):
     assert passed == [200] * 30 + [429]
     assert (await api.chat()).status == 200
     assert (await api.post(URL, SAID, key=api.beta)).status == 200
-    api.clock.forward(60)
+    api.clock.forward(59)
+    assert (await api.post(URL, SAID)).status == 429
+    api.clock.forward(1)
     assert (await api.post(URL, SAID)).status == 200
