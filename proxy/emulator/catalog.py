@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from proxy.emulator.media import IMAGES, MUSIC, SPEECH, VIDEOS
+
 
 class Kind(Enum):
     """Kinds of models in the order lists show them: `llm` comes first."""
@@ -40,7 +42,7 @@ class Trait(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """One model; prices in units of 1e-8 credit per token (text) or per piece (media)."""
+    """One model; prices in units of 1e-8 credit per token of text. What media cost is in `media.py`."""
 
     name: str
     kind: Kind
@@ -61,28 +63,28 @@ _LLM, _AUDIO, _IMAGE, _VIDEO = Kind.LLM, Kind.AUDIO, Kind.IMAGE, Kind.VIDEO
 MODELS: Final[Mapping[str, Model]] = {model.name: model for model in (
     Model("gpt-4o",              _LLM,   "vendor-b", 250,  1000, _B),
     Model("gpt-4o-mini",         _LLM,   "vendor-b", 15,   60,   _B),
-    Model("gpt-5",               _LLM,   "vendor-b", 125,  1000, _B_REASONS),
-    Model("gpt-5-mini",          _LLM,   "vendor-b", 25,   200,  _B_REASONS | {Trait.NO_EFFORT_WITH_TOOLS}),
+    Model("gpt-x",               _LLM,   "vendor-b", 125,  1000, _B_REASONS),
+    Model("gpt-x-mini",          _LLM,   "vendor-b", 25,   200,  _B_REASONS | {Trait.NO_EFFORT_WITH_TOOLS}),
     Model("gpt-x-codex",         _LLM,   "vendor-b", 125,  1000, _B | {Trait.REASONING, Trait.RESPONSES_ONLY}),
-    Model("gpt-4-retired",       _LLM,   "vendor-b", 3000, 6000, _B, _OFF),
+    Model("gpt-retired",         _LLM,   "vendor-b", 3000, 6000, _B, _OFF),
     Model("gpt-free",            _LLM,   "vendor-b", 0,    0,    _B, _APP),
-    Model("claude-haiku-4-5",    _LLM,   "vendor-a", 100,  500,  _A),
-    Model("claude-sonnet-4-5",   _LLM,   "vendor-a", 300,  1500, _A),
-    Model("claude-opus-4-6",     _LLM,   "vendor-a", 500,  2500, _A | {Trait.EFFORT_MAX}),
-    Model("claude-2-retired",    _LLM,   "vendor-a", 800,  2400, _A, _OFF),
-    Model("gemini-2.5-flash",    _LLM,   "vendor-c", 30,   250,  frozenset({Trait.THINKING_BUDGET})),
-    Model("gemini-3-flash",      _LLM,   "vendor-c", 50,   300,  frozenset({Trait.THINKING_LEVEL})),
-    Model("gemini-3-pro",        _LLM,   "vendor-c", 200,  1200, frozenset({Trait.THINKING_LEVEL_SHORT})),
+    Model("claude-haiku-x",      _LLM,   "vendor-a", 100,  500,  _A),
+    Model("claude-sonnet-x",     _LLM,   "vendor-a", 300,  1500, _A),
+    Model("claude-opus-x",       _LLM,   "vendor-a", 500,  2500, _A | {Trait.EFFORT_MAX}),
+    Model("claude-retired",      _LLM,   "vendor-a", 800,  2400, _A, _OFF),
+    Model("gem-2-flash",         _LLM,   "vendor-c", 30,   250,  frozenset({Trait.THINKING_BUDGET})),
+    Model("gem-3-flash",         _LLM,   "vendor-c", 50,   300,  frozenset({Trait.THINKING_LEVEL})),
+    Model("gem-3-pro",           _LLM,   "vendor-c", 200,  1200, frozenset({Trait.THINKING_LEVEL_SHORT})),
     Model("open/llama-large",    _LLM,   "vendor-d", 40,   120),
-    Model("speech-standard",     _AUDIO, "vendor-c", 10,   0),
-    Model("speech-premium",      _AUDIO, "vendor-c", 20,   0),
-    Model("speech-retired",      _AUDIO, "vendor-c", 10,   0,    offer=_OFF),
-    Model("music-basic",         _AUDIO, "vendor-e", 0,    0),
-    Model("image-search-flash",  _IMAGE, "vendor-c", 0,    0),
-    Model("image-lab-large",     _IMAGE, "vendor-b", 0,    0),
-    Model("image-retired",       _IMAGE, "vendor-b", 0,    0,    offer=_OFF),
-    Model("video-large",         _VIDEO, "vendor-c", 0,    0),
-    Model("video-retired",       _VIDEO, "vendor-c", 0,    0,    offer=_OFF),
+    *(Model(name, _AUDIO, "vendor-c", 0, 0) for name in (*SPEECH, *MUSIC)),
+    *(Model(name, _IMAGE, "vendor-e", 0, 0) for name in IMAGES),
+    *(Model(name, _VIDEO, "vendor-f", 0, 0) for name in VIDEOS),
+    Model("speech-retired",      _AUDIO, "vendor-c", 0,    0,    offer=_OFF),
+    Model("image-retired",       _IMAGE, "vendor-e", 0,    0,    offer=_OFF),
+    Model("video-retired",       _VIDEO, "vendor-f", 0,    0,    offer=_OFF),
+    Model("speech-free",         _AUDIO, "vendor-c", 0,    0,    offer=_APP),
+    Model("image-free",          _IMAGE, "vendor-e", 0,    0,    offer=_APP),
+    Model("video-free",          _VIDEO, "vendor-f", 0,    0,    offer=_APP),
 )}
 # fmt: on
 

@@ -10,6 +10,8 @@ from aiohttp import web
 from proxy.emulator.accounts import KEYS, key_of
 from proxy.emulator.answers import Answer, Refused, bad_parameter, refusal, refused
 from proxy.emulator.clock import Clock
+from proxy.emulator.content import PREFIX as CONTENT_PREFIX
+from proxy.emulator.content import content, content_type
 from proxy.emulator.control import PREFIX as CONTROL_PREFIX
 from proxy.emulator.control import control
 from proxy.emulator.delivery import Gates, deliver
@@ -52,6 +54,7 @@ class Gateway:
         site = web.TCPSite(self._runner, self.options.host, self.options.port)
         await site.start()
         self.port = self._runner.addresses[0][1]
+        self.world.origin = self.url
 
     async def stop(self) -> None:
         """Close every connection at once: held and hanging answers must not hold the shutdown."""
@@ -106,6 +109,8 @@ class Gateway:
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         target = request.raw_path
+        if target.startswith(CONTENT_PREFIX):
+            return web.Response(body=content(target), content_type=content_type(target))
         if target.startswith(CONTROL_PREFIX):
             return await control(self, request)
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.raw_headers]

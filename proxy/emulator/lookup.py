@@ -1,5 +1,8 @@
 """Finding the model a request names, or the documented refusal for the endpoint that asked."""
 
+from collections.abc import Mapping
+from typing import TypeVar
+
 from proxy.emulator.answers import Refused, refused
 from proxy.emulator.assumptions import VENDOR_A, VENDOR_B
 from proxy.emulator.catalog import MODELS, Kind, Model, Offer, Trait
@@ -12,6 +15,8 @@ from proxy.emulator.messages import (
     RESPONSES_ONLY,
     Message,
 )
+
+Row = TypeVar("Row")
 
 
 def text_model(name: str) -> Model:
@@ -39,16 +44,16 @@ def responses_model(name: str) -> Model:
     return _of_vendor(name, Trait.RESPONSES, NOT_RESPONSES, VENDOR_B)
 
 
-def media_model(name: str, kind: Kind, unknown: Refused) -> Model:
-    """An audio, image or video model: a disabled one is 403; `unknown` is raised when there is none of the kind."""
+def media_row(name: str, rows: Mapping[str, Row], kind: Kind, unknown: Refused | None = None) -> Row:
+    """The row of an audio, image or video model: a disabled or app-only one is 403, any other name is 404."""
+    if name in rows:
+        return rows[name]
     model = MODELS.get(name)
-    if model is None or model.kind is not kind:
-        raise unknown
-    if model.offer is Offer.DISABLED:
+    if model is not None and model.kind is kind and model.offer is Offer.DISABLED:
         raise refused(NOT_ENABLED, model=name)
-    if model.offer is Offer.APP_ONLY:
+    if model is not None and model.kind is kind and model.offer is Offer.APP_ONLY:
         raise refused(NOT_OFFERED, model=name)
-    return model
+    raise unknown or refused(MODEL_NOT_FOUND, model=name)
 
 
 def _of_vendor(name: str, trait: Trait, message: Message, vendor: str) -> Model:

@@ -7,9 +7,9 @@ from typing import Final
 from urllib.parse import unquote
 
 from proxy.emulator.answers import Answer
-from proxy.emulator.limits import Limit
+from proxy.emulator.limits import CHATBOT, Limit
 from proxy.emulator.messages import SUITE_POST_ONLY, WRONG_METHOD, Message
-from proxy.emulator.rooms import balance, chat, models, native, responses, suites
+from proxy.emulator.rooms import audio, balance, chat, chatbots, images, models, native, responses, suites, video
 from proxy.emulator.world import Call, World
 
 PREFIX: Final = "/v1/gateway/"
@@ -39,18 +39,28 @@ class Route:
 
 # fmt: off
 ROUTES: Final = (
-    Route("GET",  "models/",                              models.listed),
-    Route("GET",  "models/{model}/",                      models.single),
-    Route("POST", "chat/completions/",                    chat.complete),
-    Route("GET",  "{segment}/v1/models/",                 models.native_listed, either=True),
-    Route("POST", "{segment}/v1/messages/",               native.message),
-    Route("POST", "{segment}/v1/messages/count_tokens/",  native.count_tokens),
-    Route("POST", "responses/",                           responses.create),
-    Route("GET",  "responses/{response_id}/",             responses.poll),
-    Route("POST", "responses/{response_id}/cancel/",      responses.cancel),
-    Route("GET",  "credits/",                             balance.balance),
-    Route("GET",  "mcp/",                                 suites.listed, bearer=True),
-    Route("POST", "mcp/{suite}/",                         suites.rpc, bearer=True, wrong_method=SUITE_POST_ONLY),
+    Route("GET",  "models/",                                            models.listed),
+    Route("GET",  "models/{model}/",                                    models.single),
+    Route("POST", "chat/completions/",                                  chat.complete),
+    Route("POST", "chatbots/{chatbot_id}/chat/completions/",            chatbots.complete, limits=(CHATBOT,)),
+    Route("GET",  "{segment}/v1/models/",                               models.native_listed, either=True),
+    Route("POST", "{segment}/v1/messages/",                             native.message),
+    Route("POST", "{segment}/v1/messages/count_tokens/",                native.count_tokens),
+    Route("POST", "responses/",                                         responses.create),
+    Route("GET",  "responses/{response_id}/",                           responses.poll),
+    Route("POST", "responses/{response_id}/cancel/",                    responses.cancel),
+    Route("POST", "audio/speech/",                                      audio.speech),
+    Route("POST", "audio/music/",                                       audio.music),
+    Route("POST", "images/generate/",                                   images.generate),
+    Route("GET",  "images/generate/{operation_id:path}/",               images.poll),
+    Route("POST", "video/generation/",                                  video.start),
+    # Operation ids hold slashes, so the longer form is looked for first.
+    Route("GET",  "video/generation/{operation_id:path}/download/",     video.download),
+    Route("GET",  "video/generation/{operation_id:path}/",              video.poll),
+    Route("GET",  "credits/",                                           balance.balance),
+    Route("GET",  "mcp/",                                               suites.listed, bearer=True),
+    Route("POST", "mcp/{suite}/",                                       suites.rpc, bearer=True,
+          wrong_method=SUITE_POST_ONLY),
 )
 # fmt: on
 

@@ -35,8 +35,7 @@ def _of_type(schema: dict[str, Any], dice: Dice, root: Any, depth: int) -> Any:
             count = max(schema.get("minItems", 1), 1)
             return [sample(schema.get("items", {"type": "string"}), dice, root, depth + 1) for _ in range(count)]
         case "integer" | "number":
-            low = schema.get("minimum", schema.get("exclusiveMinimum", -1) + 1)
-            high = schema.get("maximum", max(low, 9) if low <= 9 else low)
+            low, high = _bounds(schema)
             return low + dice.below(max(1, int(high - low) + 1))
         case "boolean":
             return dice.below(2) == 1
@@ -44,6 +43,15 @@ def _of_type(schema: dict[str, Any], dice: Dice, root: Any, depth: int) -> Any:
             return None
         case _:
             return dice.word().ljust(schema.get("minLength", 0), "x")[: schema.get("maxLength")]
+
+
+def _bounds(schema: dict[str, Any]) -> tuple[Any, Any]:
+    """The least and the greatest number to choose: 0 to 9 where the schema leaves it open."""
+    low = schema.get("minimum", schema["exclusiveMinimum"] + 1 if "exclusiveMinimum" in schema else None)
+    high = schema.get("maximum", schema["exclusiveMaximum"] - 1 if "exclusiveMaximum" in schema else None)
+    if low is None:
+        low = 0 if high is None else min(0, high)
+    return low, max(9, low) if high is None else high
 
 
 def _lookup(root: Any, reference: str) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from proxy.emulator.accounts import MEMBERS, ORGANIZATION
-from proxy.emulator.answers import Answer, Refused, refusal, refused
+from proxy.emulator.answers import Answer, Refused, bad_parameter, json_answer, refusal, refused
 from proxy.emulator.assumptions import PAUSE_AFTER, PAUSE_S
 from proxy.emulator.clock import Clock, RealClock
 from proxy.emulator.limits import RESERVATIONS, TOOL_LIMITS, Counters, Full, Limit
@@ -35,12 +35,34 @@ class Call:
     turn: int
 
 
+@dataclass(slots=True)
+class Job:
+    """An operation that is polled to its end.
+
+    result:  what a poll shows once it is over.
+    charge:  what was taken at its start, given back if it fails.
+    """
+
+    model: str
+    polls_left: int
+    fails: bool
+    charge: int
+    result: dict[str, Any]
+
+    @property
+    def status(self) -> str:
+        if self.polls_left > 0:
+            return "processing"
+        return "failed" if self.fails else "completed"
+
+
 class World:
-    """Everything one emulator remembers; `reset` makes it new."""
+    """Everything one emulator remembers; `reset` makes it new. `origin` is its own URL, for links to content."""
 
     def __init__(self, options: Options, clock: Clock | None = None) -> None:
         self.options = options
         self.clock: Clock = clock or RealClock(options.time_scale)
+        self.origin = ""
         self.reset()
 
     def reset(self) -> None:
@@ -48,6 +70,7 @@ class World:
         self.balances = dict.fromkeys(MEMBERS, units_of(self.options.credits))
         self.tool_calls: Counter[str] = Counter()
         self.turns: Counter[tuple[str, str, bytes]] = Counter()
+        self.jobs: dict[tuple[str, str], Job] = {}
         self.shelf: dict[tuple[str, str], Any] = {}
         self.prefixes: dict[tuple[str, str], float] = {}
         self.failures: Counter[str] = Counter()
@@ -76,6 +99,29 @@ class World:
         full = self.counters.take([(limit, groups[limit.name.split("-")[0]]) for limit in TOOL_LIMITS])
         if full:
             raise Refused(tool_limit_answer(full))
+
+    def start_job(self, call: Call, ident: str, job: Job) -> None:
+        job.polls_left = self.options.jobs_polls
+        self.jobs[call.member, ident] = job
+
+    def job(self, call: Call, ident: str) -> Job:
+        """The caller's operation. Without `?model=` it is 400; another model or another member's id is 404."""
+        model = call.query.get("model")
+        if not model:
+            raise bad_parameter("The query parameter 'model' is required")
+        job = self.jobs.get((call.member, ident))
+        if job is None or job.model != model:
+            raise Refused(json_answer({"detail": f"Operation '{ident}' not found"}, status=404))
+        return job
+
+    def poll(self, call: Call, ident: str) -> Job:
+        """One poll brings an operation one step further; one that fails gives its credits back."""
+        job = self.job(call, ident)
+        was_open = job.polls_left > 0
+        job.polls_left -= 1
+        if was_open and job.status == "failed":
+            self.balances[call.member] += job.charge
+        return job
 
     def paused_for_s(self, suite: str) -> int:
         """Whole real seconds until a paused suite answers again, 0 when it is not paused."""

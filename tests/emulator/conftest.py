@@ -62,7 +62,10 @@ class Api:
     async def on(**options: Any) -> AsyncIterator["Api"]:
         """Another emulator, with these options."""
         clock = HandClock(1000.0)
-        async with running(Options(**options), clock) as gateway, aiohttp.ClientSession(auto_decompress=False) as session:
+        async with (
+            running(Options(**options), clock) as gateway,
+            aiohttp.ClientSession(auto_decompress=False) as session,
+        ):
             yield Api(gateway, session, clock)
 
     async def call(self, method, path, *, key=alpha, headers=None, **rest) -> Reply:
@@ -78,18 +81,18 @@ class Api:
     async def post(self, path, body, **rest) -> Reply:
         return await self.call("POST", path, json=body, **rest)
 
-    async def chat(self, text="hello", *, key=alpha, headers=None, **fields) -> Reply:
-        body = {"model": "gpt-4o", "messages": [{"role": "user", "content": text}], **fields}
+    async def chat(self, said="hello", *, key=alpha, headers=None, **fields) -> Reply:
+        body = {"model": "gpt-4o", "messages": [{"role": "user", "content": said}], **fields}
         return await self.post("chat/completions/", body, key=key, headers=headers)
 
-    async def native(self, text="hello", *, key=alpha, headers=None, **fields) -> Reply:
+    async def native(self, said="hello", *, key=alpha, headers=None, **fields) -> Reply:
         given = {"partner-version": "2023-06-01", **(headers or {})}
-        messages = [{"role": "user", "content": text}]
-        body = {"model": "claude-sonnet-4-5", "max_tokens": 8000, "messages": messages, **fields}
+        messages = [{"role": "user", "content": said}]
+        body = {"model": "claude-sonnet-x", "max_tokens": 8000, "messages": messages, **fields}
         return await self.post("partner/v1/messages/", body, key=key, headers=given)
 
-    async def respond(self, text="hello", *, key=alpha, **fields) -> Reply:
-        body = {"model": "gpt-4o", "input": [{"role": "user", "content": text}], **fields}
+    async def respond(self, said="hello", *, key=alpha, **fields) -> Reply:
+        body = {"model": "gpt-4o", "input": [{"role": "user", "content": said}], **fields}
         return await self.post("responses/", body, key=key)
 
     async def rpc(self, suite, method, params=None, *, ident: Any = 1, key=alpha, headers=None) -> Reply:

@@ -1,5 +1,6 @@
 import asyncio
 import contextlib
+import io
 
 import aiohttp
 import pytest
@@ -56,7 +57,7 @@ async def test_a_body_that_grows_above_25_mb_is_refused(api):
 
 @pytest.mark.fact("body-limit")
 async def test_exactly_25_mb_are_read(api):
-    reply = await api.call("POST", "chat/completions/", data=b" " * LIMIT)
+    reply = await api.call("POST", "chat/completions/", data=io.BytesIO(b" " * LIMIT))
     assert reply.status == 422
     assert api.gateway.journal[-1].body_bytes == LIMIT
 
@@ -127,5 +128,3 @@ async def test_the_gateway_stops_at_once_with_answers_held_and_hanging(emulated)
         for task in (held, hung):
             with pytest.raises(aiohttp.ClientError):
                 await task
-
-

@@ -53,7 +53,7 @@ def _unstreamed(call: Call) -> Call:
     return replace(call, body=orjson.dumps({**orjson.loads(call.body), "stream": False}))
 
 
-_COMMENT: Final = b": still here\n\n"
+_REMARK: Final = b": still here\n\n"
 _EMPTY: Final = b"data:\n\n"
 _PING: Final = b'event: ping\ndata: {"type":"ping"}\n\n'
 _INVALID: Final = Message(400, "invalid parameter")
@@ -100,7 +100,7 @@ FAULTS: Final[Mapping[str, Fault]] = {fault.name: fault for fault in (
     _answer(   "usage-twice",       "the event with usage comes twice",                       with_usage_twice),
     _answer(   "no-done",           "the last event of the stream is missing",                changes.no_end),
     _answer(   "error-midway",      "an error inside the stream; after=2 form= message=",     changes.error_midway),
-    _answer(   "comments",          "a comment after every event",                            changes.between(_COMMENT)),
+    _answer(   "comments",          "a comment after every event",                            changes.between(_REMARK)),
     _answer(   "ping",              "a ping after every event",                               changes.between(_PING)),
     _answer(   "empty-data",        "an empty data line after every event",                   changes.between(_EMPTY)),
     _answer(   "crlf",              "CRLF line ends",                                         changes.crlf),

@@ -23,7 +23,7 @@ async def test_text_models_come_first(api):
     kinds = [MODELS[name].kind for name in await names(api)]
     count = kinds.count(Kind.LLM)
     assert kinds[:count] == [Kind.LLM] * count
-    assert [MODELS[name].kind for name in await names(api, "?type=video,llm")][0] is Kind.LLM
+    assert MODELS[(await names(api, "?type=video,llm"))[0]].kind is Kind.LLM
 
 
 @pytest.mark.fact("models-type")
@@ -54,7 +54,7 @@ async def test_a_name_with_a_slash_is_looked_up_encoded(api):
 
 @pytest.mark.fact("models-one-404")
 async def test_an_unknown_or_disabled_model_is_not_found(api):
-    for name in ("nothing", "gpt-4-retired"):
+    for name in ("nothing", "gpt-retired"):
         assert (await api.get(f"models/{name}/")).refusal == (404, f"Model '{name}' not found")
 
 
@@ -64,9 +64,9 @@ async def test_the_native_list_shows_native_models_with_and_without_the_slash(ap
         reply = await api.get(path)
         assert reply.status == 200
         assert [entry["id"] for entry in reply.json["data"]] == [
-            "claude-haiku-4-5",
-            "claude-sonnet-4-5",
-            "claude-opus-4-6",
+            "claude-haiku-x",
+            "claude-sonnet-x",
+            "claude-opus-x",
         ]
         assert reply.json["has_more"] is False
         assert all(entry["type"] == "model" for entry in reply.json["data"])

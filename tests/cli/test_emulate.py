@@ -1,0 +1,58 @@
+import asyncio
+import re
+import signal
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import proxy
+from proxy.cli.emulate import emulate
+
+ROOT = Path(proxy.__file__).parent.parent
+START = "from proxy.cli.emulate import emulate; emulate()"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_it_prints_its_url_and_keys_serves_and_ends_quickly(number):
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", START, "--listen", "127.0.0.1:0", "--credits", "5", "--no-limits",
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, cwd=ROOT,
+    )  # fmt: skip
+    line = (await process.stdout.readline()).decode()
+    url, key = re.search(r"http://[\d.:]+", line)[0], re.search(r"sk-emu-beta-1", line)[0]
+    request = urllib.request.Request(f"{url}/v1/gateway/credits/", headers={"Authorization": f"Bearer {key}"})
+    answer = await asyncio.to_thread(lambda: urllib.request.urlopen(request, timeout=10).read())
+    process.send_signal(number)
+    _, errors = await process.communicate()
+    assert answer == b'{"credits":5}'
+    assert (process.returncode, errors) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["--listen", "nowhere"], "HOST:PORT"),
+        (["--credits", "many"], "not a number of credits"),
+        (["--credits", "NaN"], "from 0"),
+        (["--fault", "nonsense", "--listen", "127.0.0.1:0"], "no fault 'nonsense'"),
+        (["--time-scale", "0", "--listen", "127.0.0.1:0"], "time can only be scaled"),
+        (["--listen", "192.0.2.1:1"], "cannot listen on 192.0.2.1:1"),
+    ],
+)
+def test_a_mistake_is_explained_and_ends_it(arguments, word):
+    done = CliRunner().invoke(emulate, arguments)
+    assert done.exit_code != 0
+    assert word in done.output
+
+
+def test_every_option_of_a_run_has_a_flag():
+    from dataclasses import fields
+
+    from proxy.emulator.options import Options
+
+    flags = {parameter.name for parameter in emulate.params}
+    renamed = {"host": "listen", "port": "listen", "chunk_delay_s": "chunk_delay"}
+    assert {renamed.get(field.name, field.name) for field in fields(Options)} == flags
