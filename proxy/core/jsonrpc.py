@@ -112,7 +112,7 @@ def _id_bytes(tree: Mapping[str, Any], body: bytes) -> bytes | None:
 
 _TEXT: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _STEP: Final = re.compile(rb"(?P<text>" + _TEXT + rb")|(?P<open>[{\[])|(?P<close>[}\]])", re.DOTALL)
-_MEMBER: Final = re.compile(rb"\s*+:\s*+(" + _TEXT + rb"|[^\s,}\]\[{]++)?", re.DOTALL)
+_AFTER_NAME: Final = re.compile(rb"\s*+:\s*+(" + _TEXT + rb"|[^\s,}\]\[{]++)?", re.DOTALL)
 
 
 def id_span(message: bytes) -> tuple[int, int] | None:
@@ -124,11 +124,8 @@ def id_span(message: bytes) -> tuple[int, int] | None:
             depth += 1
         elif step["close"]:
             depth -= 1
-        elif depth == 1 and (member := _MEMBER.match(message, at)):
-            if member[1] is not None:
-                at = member.end()
-            if orjson.loads(step["text"]) == "id":
-                return member.span(1) if member[1] is not None else None
+        elif depth == 1 and (value := _AFTER_NAME.match(message, at)) and orjson.loads(step["text"]) == "id":
+            return value.span(1) if value[1] is not None else None
     return None
 
 

@@ -49,6 +49,7 @@ NOT_STRICT = (
     ("a name twice, spelt apart",    rb'{"model":1,"mod\u0065l":2}',                   "at byte 11"),
     ("a name twice, with a colon",   b'{"a:b":1,"a:b":2}',                             "at byte 9"),
     ("a name twice, deep down",      b'{"a":[{"b":{"c":":","c":":"}}]}',               "at byte 20"),
+    ("a name twice, after an inner", b'{"b":{"c":1},"c":2,"b":1}',                     "at byte 19"),
     ("a name twice, paid with \\u3a", rb'{"a":1,"a":2,"b":"\u003a"}',                  "at byte 7"),
     ("a name twice, with \\u3A",     rb'{"a":1,"a":2,"b":"\u003A"}',                   "at byte 7"),
     ("a name twice, with no name",   b'{"":1,"":1}',                                   "at byte 6"),

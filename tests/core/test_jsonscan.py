@@ -47,6 +47,7 @@ FOUND = (
     ("a backslash before the quote",  rb'{"x":"\\","y":"\\\"","id":2}',                  {"id": 2}),
     ("empty things",                  b'{"":"","x":{},"y":[],"id":""}',                  {"id": ""}),
     ("nothing in an array",           b'[{"id":1}]',                                     {}),
+    ("nothing in names of an array",  b'["id",1]',                                       {}),
     ("nothing in text",               b'"{\\"id\\":1}"',                                 {}),
     ("nothing after the end",         b'{"x":1}{"id":1}',                                {}),
 )

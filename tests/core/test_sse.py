@@ -125,6 +125,10 @@ def test_a_long_line_that_is_no_data_is_dropped_and_the_event_goes_on():
     assert read(b"data: a\n: " + b"x" * 2 * EVENT_MAX, b"yz\ndata: b\n\n") == [(b"", b"a\nb")]
 
 
+def test_the_rest_of_a_dropped_line_is_no_line_of_its_own():
+    assert read(b": " + b"x" * EVENT_MAX, b"data: spoof\ndata: b\n\n") == [(b"", b"b")]
+
+
 class Nothing:
     def feed(self, piece):
         pass

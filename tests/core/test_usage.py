@@ -291,6 +291,23 @@ def test_an_output_of_zero_beside_text_is_unknown_and_without_text_is_zero():
     zero = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 0}}
     assert metered(Family.MESSAGES, events(start, zero)).usage.output == 0
     assert metered(Family.MESSAGES, events(text, zero)).usage.output is None
+    assert metered(Family.MESSAGES, events(start, text, zero)).usage.output == 1
+
+
+def test_text_that_the_closing_object_repeats_is_counted_once():
+    meter = metered(Family.RESPONSES, (WIRE / "resp-08-data-only-done.sse").read_bytes())
+    assert meter.output_bytes == len("Blue herons wade. 물가에 왜가리 🪶".encode())
+
+
+@pytest.mark.parametrize("family", [Family.MESSAGES, Family.RESPONSES])
+def test_the_end_mark_of_chat_ends_no_other_family(family):
+    assert metered(family, ENDING_STARTS[family] + b"data: [DONE]\n\n").end is End.CUT
+
+
+def test_a_long_body_that_broke_off_is_cut():
+    text = orjson.dumps(CHAT_BODY | {"padding": "x" * EVENT_MAX})
+    assert whole(Family.CHAT, text).end is End.JSON
+    assert whole(Family.CHAT, text[:-1]).end is End.CUT
 
 
 # fmt: off
@@ -351,6 +368,7 @@ def test_a_look_alike_of_an_id_claims_nothing(spoof):
 RPC = (
     (b'{"jsonrpc":"2.0","id":0,"result":{"content":[]}}',                  "result"),
     (b'{"jsonrpc":"2.0","id":0,"result":{"content":[],"isError":false}}',  "result"),
+    (b'{"jsonrpc":"2.0","id":0,"result":{"content":[],"isError":"no"}}',   "result"),
     (b'{"jsonrpc":"2.0","id":0,"result":{"content":[],"isError":true}}',   "tool_error"),
     (b'{"jsonrpc":"2.0","id":0,"error":{"code":-32602,"message":"bad"}}',  "rpc_error"),
 )
