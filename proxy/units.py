@@ -1,6 +1,6 @@
 """Credits, durations, sizes and instants: exact at the edges, plain integers inside.
 
-A *credit* amount is an `int` of 1e-8 credit everywhere inside: one speech token costs 1e-7 credit, which is 10 of these.
+A *credit* amount is an `int` of 1e-8 credit everywhere inside: one speech token costs 1e-7 credit, which is 10 units.
 Text becomes an amount through `Decimal` and is rounded up, once. No float touches money.
 """
 

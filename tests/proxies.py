@@ -19,7 +19,7 @@ from proxy.stores.ledger.memory import MemoryLedger
 
 KEY = "sk-emu-alpha-1"
 CHAT = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "hi"}]}
-NATIVE = {"model": "claude-sonnet-4-5", "max_tokens": 64, "messages": [{"role": "user", "content": "hi"}]}
+NATIVE = {"model": "claude-sonnet-x", "max_tokens": 64, "messages": [{"role": "user", "content": "hi"}]}
 RESPONSE = {"model": "gpt-4o-mini", "input": [{"role": "user", "content": "hi"}]}
 
 
@@ -103,7 +103,9 @@ class Reply:
 
 
 @asynccontextmanager
-async def proxied(upstream: str, policy: Policy = DEFAULT_POLICY, key: str | None = KEY, **flags: Any) -> AsyncIterator[Front]:
+async def proxied(
+    upstream: str, policy: Policy = DEFAULT_POLICY, key: str | None = KEY, **flags: Any
+) -> AsyncIterator[Front]:
     """A proxy in front of `upstream`; flags as on the command line, with underscores."""
     given = {"listen": "127.0.0.1:0", "admin_listen": "127.0.0.1:0", "auth": "open", "drain": "5s", **flags}
     environ = {} if key is None else {"SLUICEGATE_UPSTREAM_KEY": key}

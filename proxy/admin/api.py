@@ -30,7 +30,7 @@ def make_app(parts: Parts) -> web.Application:
 
 @web.middleware
 async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """The admin token, where one is set, and only hosts that are ours: a web page must not read this through a browser."""
+    """The admin token, where one is set, and only hosts of ours: a web page must not read this through a browser."""
     parts = request.app[PARTS]
     token = parts.settings.admin_token
     if request.path not in OPEN_PATHS:

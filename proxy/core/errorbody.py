@@ -69,7 +69,9 @@ def read_gateway_error(status: int, body: bytes, content_type: str, *, native: b
     if not isinstance(value, dict):
         text = body.decode("utf-8", "replace") if value is None else orjson.dumps(value).decode()
         if status == 403 and EDGE_BLOCK_TEXT in text:
-            return GatewayError(EDGE_BLOCK_SENTENCE, text.strip()[:DETAIL_CHARS_MAX], words.type, None, None, "edge_blocked")
+            return GatewayError(
+                EDGE_BLOCK_SENTENCE, text.strip()[:DETAIL_CHARS_MAX], words.type, None, None, "edge_blocked"
+            )
         sentence, kept = _text_error(status, text, content_type)
         return GatewayError(sentence, kept, words.type, words.code, None)
     message: str
@@ -124,8 +126,6 @@ def own_body(refused: ProxyError, request_id: str, *, native: bool) -> bytes:
         "resets_at": None if refused.resets_at_s is None else instant_text(refused.resets_at_s),
     }
     return _hybrid({**error, **refused.data}, refused.message, request_id)
-
-
 
 
 def fault_body(request_id: str, *, native: bool) -> bytes:

@@ -1,7 +1,7 @@
 """Which header lines cross the proxy, in each direction, as allow-lists.
 
 Upwards: what the gateway's own document names, plus trace context. A caller's key, cookies, telemetry and hop-by-hop
-lines stay here. Downwards: content, rate and credit figures, request ids. Nothing is passed because nobody thought of it.
+lines stay here. Downwards: content, rate and credit figures, request ids. Nothing passes because nobody thought of it.
 """
 
 import re

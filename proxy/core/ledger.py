@@ -1,8 +1,8 @@
 """The books: holds, their endings, and what each ending costs. Pure; every home of the ledger calls this.
 
 A *hold* reserves credits for one call before its first byte is sent. It ends at most once: *settled* at a charge,
-*voided*, or *expired*. What cannot be known is charged at the hold rather than given away. Entries are appended and never
-changed; `Projection` is what they add up to and can be rebuilt from them.
+*voided*, or *expired*. What cannot be known is charged at the hold rather than given away. Entries are appended and
+never changed; `Projection` is their sum and can be rebuilt from them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -244,7 +244,7 @@ def move(state: HoldState | None, step: Step) -> tuple[HoldState | None, Outcome
 class Projection:
     """What the entries add up to: open holds, and credits held and spent per team, all in units of 1e-8 credit.
 
-    Holds that came to their end are remembered up to `resolved_max`, so that a second ending is told from an unknown hold.
+    Holds that ended are remembered up to `resolved_max`, so that a second ending is told from an unknown hold.
     """
 
     resolved_max: int = 100_000

@@ -31,7 +31,7 @@ FLAT_PRICE: Final = Price(credits_of(10), credits_of(30))
 """Stands for every model until prices come from the policy."""
 
 FLAT_CEILING: Final = credits_of(10)
-"""The hold of every call that can spend, until ceilings are computed from prices: 333,333 output tokens at that price."""
+"""The hold of every call that can spend, until ceilings are computed from prices: 333,333 output tokens."""
 
 CALL_PRICE: Final = Credits(0)
 """One tool call: the gateway's current unit price is 0 credits."""

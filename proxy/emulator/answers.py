@@ -47,7 +47,7 @@ class Answer:
         return b"".join(self.frames)
 
 
-class Refused(Exception):  # noqa: N818 - it is an answer, not a mistake of ours
+class Refused(Exception):
     """Carries the answer of a request that a rule turned away."""
 
     def __init__(self, answer: Answer) -> None:

@@ -22,7 +22,9 @@ def answer(call: Call, parts: Parts) -> web.Response | None:
     said = call.mcp
     assert said is not None
     if said.is_batch:
-        body = jsonrpc.error(None, jsonrpc.INVALID_REQUEST, "Batches are not taken; send one JSON-RPC message a request.")
+        body = jsonrpc.error(
+            None, jsonrpc.INVALID_REQUEST, "Batches are not taken; send one JSON-RPC message a request."
+        )
         return replies.local_json(call, parts, 400, body)
     if said.id is None or said.is_response:
         # 202 without a body: a notification gets no answer, and an answer neither.

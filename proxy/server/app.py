@@ -251,5 +251,3 @@ async def serve(settings: Settings, policy: Policy, *, ready: Callable[[Running]
         await stop.wait()
         proxy.parts.log.note("info", "draining", open_exchanges=len(proxy.parts.exchanges.open))
     return 0
-
-

@@ -33,7 +33,9 @@ def _check_owner(call: Call, identifier: str, parts: Parts) -> None:
         callers_bring_keys=parts.settings.credential is Credential.CALLER,
     )
     if claim is Claim.FOREIGN or (claim is Claim.UNKNOWN and not passes):
-        raise ProxyError("not_yours", "No such id for this team. An id belongs to the team whose call was answered with it.")
+        raise ProxyError(
+            "not_yours", "No such id for this team. An id belongs to the team whose call was answered with it."
+        )
 
 
 async def decide(call: Call, parts: Parts) -> web.StreamResponse | None:

@@ -1,9 +1,9 @@
 """One upstream call: owner of its hold, its meter and its ending.
 
-Callers read from an exchange, they never own it. It ends exactly once, whatever happens: when the answer was read to its
-end, when the gateway failed, when the reading task was cancelled, or when everybody who wanted the answer has left and
-the bounds of reading on were met. `DirectSource` reads it in the caller's own task; `SharedSource` gives it a task of its
-own and a spool, so that there is no first reader whose leaving would hurt the others.
+Callers read from an exchange, they never own it. It ends exactly once, whatever happens: when the answer was read to
+its end, when the gateway failed, when the reading task was cancelled, or when everybody who wanted the answer has left
+and the bounds of reading on were met. `DirectSource` reads it in the caller's own task; `Shared` gives it a task of
+its own and a spool, so that there is no first reader whose leaving would hurt the others.
 """
 
 import asyncio
@@ -124,10 +124,12 @@ class Exchange:
         """Send the request; the answer's head. Raises UpstreamFault, with the hold at its end."""
         assert not self.opened_s, "one exchange is one upstream call"
         self.opened_s = time.monotonic()
+        if self._abandoned:
+            # The caller left while the call was being admitted: nothing goes out.
+            self.end(Ending.NEVER_SENT)
+            raise Abandoned("the caller left before the call was sent")
         try:
             async with asyncio.timeout(None) as self._patience:
-                if self._abandoned:
-                    raise Abandoned("the caller left")
                 answer = await self._upstream.send(self._out)
         except TimeoutError as error:
             self.end(Ending.CALLER_LEFT)

@@ -77,7 +77,6 @@ class Listener(web.Server):
             logger=_SILENT,
         )
 
-
     def close_idle(self) -> None:
         """Close the connections that wait for a next request."""
         for connection in self.connections:
@@ -92,7 +91,7 @@ _SILENT.propagate = False
 
 
 SEND_BUFFER: Final = 256 * 1024
-"""Bytes the kernel holds of an answer that is not read; its own default would take megabytes from every stuck caller."""
+"""Bytes the kernel holds of an answer that is not read; by default it takes megabytes for every stuck caller."""
 
 
 class Connection(RequestHandler):
@@ -198,9 +197,9 @@ class Connection(RequestHandler):
     def handle_error(
         self,
         request: web.BaseRequest,
-        status: int = 500,
+        status: int = 500,  # noqa: ARG002  (the library's own signature)
         exc: BaseException | None = None,
-        message: str | None = None,
+        message: str | None = None,  # noqa: ARG002  (the library's own signature)
     ) -> web.StreamResponse:
         """Answer what the parser refused, without repeating a byte of it, and close."""
         self._stop_head_timer()
@@ -219,7 +218,9 @@ def _parse_refusal(error: BaseException) -> ProxyError:
         return ProxyError("headers_too_large", "The request line or a header line is too long; send less.")
     if isinstance(error, http_exceptions.BadHttpMessage) and "Too many headers" in str(error):
         return ProxyError("headers_too_large", f"More than {HEADERS_MAX} header lines; send fewer.")
-    return ProxyError("bad_request", "The request is not well-formed HTTP/1.1; the client or a hop before it breaks it.")
+    return ProxyError(
+        "bad_request", "The request is not well-formed HTTP/1.1; the client or a hop before it breaks it."
+    )
 
 
 class Inbound:
@@ -331,4 +332,3 @@ class Inbound:
             raise ProxyError("bad_request", "The body is not what its header announced.") from error
         self.body_read = True
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-

@@ -45,7 +45,12 @@ def _wrapped(body: bytes) -> bytes:
     if whole and isinstance(value, dict) and value.get("object") == "list":
         return body
     filled = [
-        {"object": "model", **entry, "created": entry.get("created") or 0, "owned_by": entry.get("owned_by") or "gateway"}
+        {
+            "object": "model",
+            **entry,
+            "created": entry.get("created") or 0,
+            "owned_by": entry.get("owned_by") or "gateway",
+        }
         for entry in (entry if isinstance(entry, dict) else {"id": str(entry)} for entry in entries)
     ]
     rest = value if isinstance(value, dict) else {}

@@ -17,7 +17,10 @@ def unkeyed(call: Call, parts: Parts) -> web.Response:
     """The routes that ask for no key: `/` and `/-/health`. They tell strangers nothing."""
     assert call.match is not None
     if call.match.route.name == "root":
-        said = {"service": "sluicegate", "docs": "POST /v1/chat/completions, /v1/messages, /v1/responses, /v1/mcp/{suite}"}
+        said = {
+            "service": "sluicegate",
+            "docs": "POST /v1/chat/completions, /v1/messages, /v1/responses, /v1/mcp/{suite}",
+        }
         return replies.local_json(call, parts, 200, orjson.dumps(said))
     up = not parts.state.draining
     return replies.local_json(call, parts, 200 if up else 503, orjson.dumps({"status": "ok" if up else "draining"}))

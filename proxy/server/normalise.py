@@ -5,6 +5,7 @@ The rules are those of `docs/architecture.md`; body bytes are unchanged unless a
 
 from aiohttp import web
 
+from proxy import __version__
 from proxy.core.body import Dialect as BodyKind
 from proxy.core.body import Facts
 from proxy.core.headers import headers_up
@@ -15,7 +16,6 @@ from proxy.server.call import Call
 from proxy.server.parts import Parts
 from proxy.server.routes import Dialect, upstream_target
 from proxy.server.upstream import Outgoing
-from proxy import __version__
 
 USER_AGENT = f"sluicegate/{__version__}"
 """Never empty: the gateway's edge answers an empty one with a page instead of an error."""
@@ -34,7 +34,7 @@ _KINDS = {
 
 
 async def normalise(call: Call, parts: Parts) -> web.StreamResponse | None:
-    """Judge the body and make the outgoing request. Raises ProxyError `bad_request`; answers MCP calls that stay here."""
+    """Judge the body and make the outgoing request. Raises ProxyError `bad_request`; answers MCP calls of ours."""
     assert call.match is not None
     route = call.match.route
     if route.upstream is None:

@@ -40,7 +40,13 @@ class Operations:
         """Take the hold of an exchange whose work goes on; False when its answer says that it does not."""
         meter = exchange.meter
         hold = exchange.hold
-        if hold is None or meter is None or meter.response_id is None or meter.status is None or work(meter.status) is not Work.OPEN:
+        if (
+            hold is None
+            or meter is None
+            or meter.response_id is None
+            or meter.status is None
+            or work(meter.status) is not Work.OPEN
+        ):
             return False
         self._open[meter.response_id] = Operation(team, hold)
         self._metrics.set("operations_open", "response", to=len(self._open))

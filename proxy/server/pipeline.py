@@ -11,7 +11,7 @@ from aiohttp import web
 
 from proxy.core.ledger import Ending
 from proxy.errors import ProxyError
-from proxy.server import admit, decide, identify, normalise, receive, record, recall, relay, replies, send
+from proxy.server import admit, decide, identify, normalise, recall, receive, record, relay, replies, send
 from proxy.server.call import Call
 from proxy.server.ids import request_id
 from proxy.server.inbound import Inbound
@@ -37,7 +37,7 @@ STAGES: Final[tuple[tuple[str, Stage], ...]] = (
 async def answer(inbound: Inbound, parts: Parts) -> web.StreamResponse:
     """Take one request through the stages; its exchange settles by itself, then the request is recorded."""
     call = Call(request_id(inbound.header("x-request-id")), inbound, parts.state.policy, parts.wall())
-    record.began(call, parts)
+    record.began(parts)
     try:
         return await _through(call, parts)
     finally:

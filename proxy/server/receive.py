@@ -86,7 +86,9 @@ def _no_route(call: Call, parts: Parts, why: Unmatched) -> ProxyError:
 
 def _wrong_method(method: str, allowed: tuple[str, ...]) -> ProxyError:
     methods = ", ".join(allowed)
-    return ProxyError("method_not_allowed", f"{method} is not for this path; use {methods}.", headers={"Allow": methods})
+    return ProxyError(
+        "method_not_allowed", f"{method} is not for this path; use {methods}.", headers={"Allow": methods}
+    )
 
 
 async def body(call: Call, parts: Parts) -> web.StreamResponse | None:

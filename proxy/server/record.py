@@ -12,7 +12,7 @@ NOWHERE = "_none"
 """The route label of a request that has none."""
 
 
-def began(call: Call, parts: Parts) -> None:
+def began(parts: Parts) -> None:
     """Count a request in."""
     parts.metrics.change("requests_in_flight", "all", by=1)
 

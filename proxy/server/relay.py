@@ -111,7 +111,7 @@ async def _whole(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse
         body, content_type = lists.adapted(call, body), answer.content_type
     headers = {
         **replies.our_headers(call, parts, known_charge=True),
-        **replies.passed_headers(call, answer, parts),
+        **replies.passed_headers(call, answer),
         "content-type": content_type,
     }
     return replies.respond(call, parts, answer.status, body, headers)
@@ -120,7 +120,7 @@ async def _whole(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse
 def _open_response(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse:
     headers = {
         **replies.our_headers(call, parts, known_charge=False),
-        **replies.passed_headers(call, answer, parts),
+        **replies.passed_headers(call, answer),
     }
     response = web.StreamResponse(status=answer.status, headers=headers)
     call.status = answer.status

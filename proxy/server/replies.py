@@ -23,7 +23,9 @@ from proxy.units import credit_text, instant_text
 
 JSON: Final = "application/json"
 _RETRYABLE: Final = frozenset({429, 503})
-_EXPOSED: Final = "X-Request-ID, Retry-After, X-Sluicegate-Credits, X-Sluicegate-Error, Cache-Status, Age, Server-Timing"
+_EXPOSED: Final = (
+    "X-Request-ID, Retry-After, X-Sluicegate-Credits, X-Sluicegate-Error, Cache-Status, Age, Server-Timing"
+)
 _MCP_STATUS: Final[Mapping[int, int]] = {402: BUDGET, 429: TURN, 503: PAUSED}
 """JSON-RPC codes for statuses of the gateway that would end a client's session; other 5xx are `UPSTREAM`."""
 
@@ -57,7 +59,7 @@ def _timing(call: Call) -> str:
     return ", ".join(said)
 
 
-def passed_headers(call: Call, answer: Answer, parts: Parts) -> dict[str, str]:
+def passed_headers(call: Call, answer: Answer) -> dict[str, str]:
     """What of the gateway's header goes on. Raises ProxyError for one that cannot stand in a header."""
     try:
         down = headers_down(answer.headers)
@@ -84,7 +86,9 @@ def respond(call: Call, parts: Parts, status: int, body: bytes, headers: Mapping
     return response
 
 
-def local_json(call: Call, parts: Parts, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> web.Response:
+def local_json(
+    call: Call, parts: Parts, status: int, body: bytes, headers: Mapping[str, str] | None = None
+) -> web.Response:
     """A JSON answer of our own."""
     call.inbound.body_read = call.inbound.body_read or not call.inbound.request.can_read_body
     lines = our_headers(call, parts, known_charge=False)
@@ -144,7 +148,7 @@ def gateway_error(call: Call, answer: Answer, body: bytes, parts: Parts) -> web.
     resets_at_s = None if after_s is None else parts.wall() + after_s
     headers = {
         **our_headers(call, parts, known_charge=True),
-        **passed_headers(call, answer, parts),
+        **passed_headers(call, answer),
         **waits.headers,
     }
     if call.dialect is Dialect.MCP and (code := _rpc_code(answer.status)) is not None:

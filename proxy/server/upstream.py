@@ -1,7 +1,7 @@
 """The gateway as our sending code sees it: one request out, one answer in, and three ways of failing.
 
 Targets go out as they came: nothing is decoded, normalised or followed. What the library raises becomes one of three
-faults here, because they cost differently: what was never sent is free, what broke or fell silent may have been charged.
+faults here, because they cost differently: what was never sent is free, what broke or fell silent may be charged.
 """
 
 import asyncio

@@ -1,8 +1,9 @@
 """Ids belong to the team whose call was answered with them."""
 
+from urllib.parse import quote
+
 from hypothesis import given
 from hypothesis import strategies as st
-from urllib.parse import quote
 
 from proxy.core.owners import Claim, Owner, Owners
 

@@ -121,7 +121,10 @@ async def test_the_body_limit_is_exact_and_nothing_above_it_goes_upstream(front,
             yield body[start : start + (1 << 20)]
 
     reply = await front.call(
-        "POST", "/v1/chat/completions", data=pieces() if chunked else io.BytesIO(body), headers={"Content-Type": "application/json"}
+        "POST",
+        "/v1/chat/completions",
+        data=pieces() if chunked else io.BytesIO(body),
+        headers={"Content-Type": "application/json"},
     )
     assert reply.status == status
     if status == 413:

@@ -19,8 +19,8 @@ POLICY = Policy(
 )
 BODIES = {
     "chat": CHAT,
-    "native": {"model": "claude-sonnet-4-5", "max_tokens": 16},
-    "native-count": {"model": "claude-sonnet-4-5"},
+    "native": {"model": "claude-sonnet-x", "max_tokens": 16},
+    "native-count": {"model": "claude-sonnet-x"},
     "responses": {"model": "gpt-4o-mini"},
     "mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": PROMPT, "arguments": {"q": PROMPT}}},
 }

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from proxy.core.ledger import Basis, Ending, Hold, Settle, Void
-from proxy.core.pricing import FLAT_CEILING, token_credits, FLAT_PRICE
+from proxy.core.pricing import FLAT_CEILING, FLAT_PRICE, token_credits
 from tests.proxies import CHAT, NATIVE, RESPONSE, proxied
 
 ROUTES = {"/v1/chat/completions": CHAT, "/v1/messages": NATIVE, "/v1/responses": RESPONSE}
@@ -34,7 +34,10 @@ async def test_an_answered_call_is_charged_what_its_usage_says(front, gateway, p
     assert 0 < ending.charge.credits < FLAT_CEILING
     if not stream:
         usage = reply.json["usage"]
-        tokens = usage.get("prompt_tokens", usage.get("input_tokens")), usage.get("completion_tokens", usage.get("output_tokens"))
+        tokens = (
+            usage.get("prompt_tokens", usage.get("input_tokens")),
+            usage.get("completion_tokens", usage.get("output_tokens")),
+        )
         assert ending.charge.credits == token_credits(*tokens, FLAT_PRICE)
 
 
@@ -132,7 +135,12 @@ async def test_a_tool_call_lost_on_its_way_counts_and_is_uncertain(front, gatewa
 
 async def test_a_refused_tool_call_is_not_counted(front, gateway):
     gateway.set_fault("429", retry="7")
-    call = {"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": {"name": "add", "arguments": {"a": 1, "b": 2}}}
+    call = {
+        "jsonrpc": "2.0",
+        "id": "a",
+        "method": "tools/call",
+        "params": {"name": "add", "arguments": {"a": 1, "b": 2}},
+    }
     reply = await front.post("/v1/mcp/calc", call)
     error = reply.json["error"]
     assert (reply.status, reply.json["id"], error["code"], error["data"]["retry_after_s"]) == (200, "a", -32003, 7.0)

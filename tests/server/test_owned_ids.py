@@ -35,11 +35,15 @@ async def test_another_teams_response_is_not_there(gateway, stream):
             reply = await front.call(method, path, json=body, headers=bearer("blue"))
             assert (reply.status, reply.error["reason"]) == (404, "not_yours"), path
         assert len(gateway.journal) == before
-        chained = await front.post("/v1/responses", {**RESPONSE, "previous_response_id": identifier}, headers=bearer("red"))
+        chained = await front.post(
+            "/v1/responses", {**RESPONSE, "previous_response_id": identifier}, headers=bearer("red")
+        )
         assert chained.status == 200
 
 
-@pytest.mark.parametrize(("unknown", "auth", "asked"), [(None, "keys", 0), (UnknownIds.PASS, "keys", 1), (None, "open", 1)])
+@pytest.mark.parametrize(
+    ("unknown", "auth", "asked"), [(None, "keys", 0), (UnknownIds.PASS, "keys", 1), (None, "open", 1)]
+)
 async def test_an_id_nobody_was_given_is_refused_unless_the_policy_passes_it(gateway, unknown, auth, asked):
     rules = Policy(teams={"red": team("red")}, open_team="red", unknown_ids=unknown)
     async with proxied(gateway.url, rules, auth=auth) as front:
@@ -51,8 +55,8 @@ async def test_an_id_nobody_was_given_is_refused_unless_the_policy_passes_it(gat
 async def test_an_id_is_owned_before_its_first_byte_is_sent(gateway):
     gateway.set_fault("slow", gate="rest", at=2)
     async with proxied(gateway.url) as front:
-        async with front.client.post(front.url + "/v1/responses", json={**RESPONSE, "stream": True}) as response:
-            await response.content.readany()
-            assert len(front.running.parts.owners) == 1
-            gateway.open_gate("rest")
-            await response.read()
+        response = await front.client.post(front.url + "/v1/responses", json={**RESPONSE, "stream": True})
+        await response.content.readany()
+        assert len(front.running.parts.owners) == 1
+        gateway.open_gate("rest")
+        await response.read()

@@ -1,7 +1,8 @@
 """What every home of the ledger promises: one writing method, and a projection that is always current.
 
-`apply(steps)` takes a batch, decides each step with `core.ledger` and answers with one outcome a step, in order. When it
-returns, the accepted steps are as durable as the home can make them; a step whose outcome is not `OK` left no trace. It
+`apply(steps)` takes a batch, decides each step with `core.ledger` and answers with one outcome a step, in order. When
+it returns, the accepted steps are as durable as the home can make them; a step whose outcome is not `OK` left no trace.
+It
 raises `LedgerUnavailable` when nothing was written. Cancelling the caller does not undo a batch that is being written.
 """
 
