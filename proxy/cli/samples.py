@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 OPENAI_MODEL: Final = "gpt-4o-mini"
-NATIVE_MODEL: Final = "claude-haiku-4-5"
+NATIVE_MODEL: Final = "claude-haiku-x"
 SUITE: Final = "calc"
 
 

@@ -78,8 +78,11 @@ def test_a_reader_that_left_is_no_traceback():
     """As in `sluicegate env | head -0`."""
     read, write = os.pipe()
     os.close(read)
+    # Buffered, as in any shell: the failure then comes at the flush, not at the first line.
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    command = [sys.executable, "-m", "proxy", "env"]
     done = subprocess.run(
-        [sys.executable, "-m", "proxy", "env"], stdout=write, stderr=subprocess.PIPE, text=True, check=False, timeout=60
+        command, stdout=write, stderr=subprocess.PIPE, text=True, check=False, timeout=60, env=environ
     )
     os.close(write)
     assert (done.returncode, done.stderr) == (1, "")
