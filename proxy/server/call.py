@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from proxy.core.body import Facts
 from proxy.core.head import Head
+from proxy.core.injected import UsageTaker
 from proxy.core.jsonrpc import Call as RpcCall
 from proxy.core.ledger import NO_CHARGE, Charge, Ending
 from proxy.core.policy import Policy, Team
@@ -27,6 +28,7 @@ class Call:
     slot:     the place claimed for an exchange that identical calls may share.
     shared:   the answer is read from an exchange that others may read too.
     joined:   it was somebody else's call that fetched it.
+    taker:    takes out of the answer the usage that we asked for and the caller did not.
     owns:     the id in the answer that was given to the team.
     began_s:  monotonic.      at_s: wall clock.      held: units of 1e-8 credit.
     """
@@ -57,6 +59,7 @@ class Call:
     upstream_status: int = 0
     charge: Charge = NO_CHARGE
     held: Credits = Credits(0)
+    taker: UsageTaker | None = None
     owns: str | None = None
     waited_s: float = 0.0
     first_byte_s: float | None = None

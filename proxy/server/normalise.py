@@ -6,10 +6,11 @@ The rules are those of `docs/architecture.md`; body bytes are unchanged unless a
 from aiohttp import web
 
 from proxy import __version__
+from proxy.core.body import LARGE, Facts
 from proxy.core.body import Dialect as BodyKind
-from proxy.core.body import Facts
 from proxy.core.headers import headers_up
-from proxy.core.policy import NativeVersion
+from proxy.core.injected import UsageTaker, asking
+from proxy.core.policy import NativeVersion, StreamUsage
 from proxy.errors import ProxyError
 from proxy.mcp import local as mcp_local
 from proxy.server.call import Call
@@ -44,8 +45,21 @@ async def normalise(call: Call, parts: Parts) -> web.StreamResponse | None:
         call.facts = await parts.judge.facts(call.body, kind)
         if call.mcp is not None and (answer := mcp_local.answer(call, parts)) is not None:
             return answer
-    call.out = Outgoing(route.method, _target(call, parts), _headers(call, parts), call.body if kind else b"")
+    body = _asking_for_usage(call, parts) if kind else b""
+    call.out = Outgoing(route.method, _target(call, parts), _headers(call, parts), body)
     return None
+
+
+def _asking_for_usage(call: Call, parts: Parts) -> bytes:
+    """The body to send: asking for a stream's usage where the policy wants it and the caller did not ask."""
+    facts = call.facts
+    wanted = call.policy.stream_usage is StreamUsage.INJECT and call.dialect is Dialect.OPENAI
+    if not wanted or facts is None or not facts.stream or facts.include_usage:
+        return call.body
+    if len(call.body) > LARGE or facts.model in parts.state.no_stream_usage:
+        return call.body
+    call.taker = UsageTaker()
+    return asking(call.body)
 
 
 def _target(call: Call, parts: Parts) -> str:

@@ -1,7 +1,7 @@
 """Everything a request needs besides itself, put together in `app.py` and handed on as one value."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from proxy.config.secret import Secret
 from proxy.config.settings import Settings
@@ -26,12 +26,14 @@ class State:
     gateway_key:      read again when the gateway refuses it.
     key_refused:      the gateway refused our key and has not accepted one since.
     draining:         no new work is taken.
+    no_stream_usage:  models that refused to be asked for a stream's usage.
     """
 
     policy: Policy
     gateway_key: Secret | None
     key_refused: bool = False
     draining: bool = False
+    no_stream_usage: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)

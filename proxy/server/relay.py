@@ -6,6 +6,7 @@ A stream that breaks off must not look complete: one error event of its family i
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Final
 
 from aiohttp import web
@@ -15,10 +16,12 @@ from proxy.core.owners import Owner
 from proxy.errors import ProxyError
 from proxy.mcp import answers as mcp_answers
 from proxy.server import lists, replies
+from proxy.server.admit import admit
 from proxy.server.call import Call
+from proxy.server.known import NAMES_MAX
 from proxy.server.parts import Parts
 from proxy.server.routes import Dialect
-from proxy.server.send import refused
+from proxy.server.send import refused, send
 from proxy.server.upstream import Answer, UpstreamFault
 
 WHOLE_MAX: Final = 4 * 1024 * 1024
@@ -50,8 +53,10 @@ async def relay(call: Call, parts: Parts) -> web.StreamResponse:
     return await _whole(call, answer, parts)
 
 
-async def _error(call: Call, answer: Answer, parts: Parts) -> web.Response:
+async def _error(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse:
     body = await _gather_error(call)
+    if call.taker is not None and answer.status in (400, 422) and b"stream_options" in body:
+        return await _without_asking(call, parts)
     parts.metrics.count("upstream_errors_total", call.match.route.name if call.match else "_none", str(answer.status))
     if answer.status == 401 and call.gateway_key is None:
         parts.state.key_refused = True
@@ -62,6 +67,20 @@ async def _error(call: Call, answer: Answer, parts: Parts) -> web.Response:
             "The gateway refused the proxy's own key. Whoever runs the proxy must replace it; callers' keys are fine.",
         )
     return replies.gateway_error(call, answer, body, parts)
+
+
+async def _without_asking(call: Call, parts: Parts) -> web.StreamResponse:
+    """The model refuses what we added to the request: remember it, and send what the caller sent."""
+    assert call.out is not None
+    if call.model is not None and len(parts.state.no_stream_usage) < NAMES_MAX:
+        parts.state.no_stream_usage.add(call.model)
+    call.taker, call.source = None, None
+    call.out = replace(call.out, body=call.body)
+    if call.hold is not None:
+        call.hold = replace(call.hold, id=parts.new_id())
+    await admit(call, parts)
+    await send(call, parts)
+    return await relay(call, parts)
 
 
 async def _gather_error(call: Call) -> bytes:
@@ -150,7 +169,7 @@ async def _long(
 
 async def _write(call: Call, response: web.StreamResponse, piece: bytes) -> None:
     """Write, or only count, when the caller is gone: the exchange is read on for its usage."""
-    if call.inbound.gone:
+    if call.inbound.gone or not piece:
         return
     try:
         await response.write(piece)
@@ -175,7 +194,7 @@ async def _stream(call: Call, answer: Answer, parts: Parts) -> web.StreamRespons
             if call.first_byte_s is None:
                 call.first_byte_s = time.monotonic() - call.began_s
             _own(call, parts)
-            await _write(call, response, piece)
+            await _write(call, response, call.taker.feed(piece) if call.taker else piece)
             if call.inbound.gone and call.shared:
                 break
     except UpstreamFault as fault:
@@ -216,6 +235,8 @@ async def _close_stream(
     assert call.source is not None
     assert call.match is not None
     meter = call.source.exchange.meter
+    if call.taker is not None:
+        await _write(call, response, call.taker.close())
     if call.inbound.gone:
         parts.metrics.count("stream_aborts_total", call.match.route.name, "client")
         raise ConnectionResetError("the caller left")

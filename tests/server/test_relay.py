@@ -9,7 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from proxy.core.policy import DEFAULT_POLICY
+from proxy.core.policy import DEFAULT_POLICY, StreamUsage
 from proxy.emulator.faults.asking import Armed, Recording
 from tests.proxies import CHAT, NATIVE, RESPONSE, proxied
 from tests.raw import Raw, request
@@ -105,6 +105,33 @@ async def test_a_heartbeat_fills_the_silence_between_two_events(gateway):
     frames = [frame for frame in seen.split(b"\n\n") if frame and frame != b": heartbeat"]
     assert all(frame.startswith(b"data: ") for frame in frames)
     assert frames[-1] == b"data: [DONE]"
+
+
+@pytest.mark.parametrize("asked", [False, True])
+async def test_injected_usage_is_charged_exactly_and_not_shown(gateway, asked):
+    """The caller that did not ask reads a stream without usage; the charge is what the usage says all the same."""
+    policy = replace(DEFAULT_POLICY, stream_usage=StreamUsage.INJECT)
+    options = {"stream_options": {"include_usage": True}} if asked else {}
+    async with proxied(gateway.url, policy) as front:
+        reply = await front.post("/v1/chat/completions", {**CHAT, "stream": True, **options})
+        assert (b'"usage"' in reply.body) is asked
+        assert reply.body.endswith(b"data: [DONE]\n\n")
+        assert b'"include_usage"' in gateway.journal[0].body
+        assert (await front.request())["basis"] == "usage"
+
+
+async def test_a_model_that_refuses_to_be_asked_for_usage_is_asked_no_more(gateway):
+    policy = replace(DEFAULT_POLICY, stream_usage=StreamUsage.INJECT)
+    sentence = orjson.dumps({"detail": "stream_options is not supported by this model"})
+    gateway.recordings["no"] = Recording((sentence,), status=400, headers=(("Content-Type", "application/json"),))
+    async with proxied(gateway.url, policy) as front:
+        gateway.armed.append(Armed("raw", {"name": "no"}, times=1))
+        for calls in (2, 3):
+            reply = await front.post("/v1/chat/completions", {**CHAT, "stream": True})
+            assert (reply.status, len(gateway.journal)) == (200, calls)
+            assert b"include_usage" not in gateway.journal[-1].body
+        await front.running.parts.books.written()
+        assert front.running.parts.books.open_holds == 0
 
 
 async def test_no_heartbeat_unless_the_policy_asks_for_one(front, gateway):
