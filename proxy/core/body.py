@@ -6,15 +6,16 @@ repeat what stood there.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from hashlib import sha256
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import orjson
 
 from proxy.core.jsonrpc import Call, call_of
+from proxy.core.parts import Kind, parts_of
 from proxy.errors import ProxyError
 
 DEPTH_MAX: Final = 64
@@ -106,7 +107,9 @@ def _decoded(body: bytes) -> Any:
 
 
 def _said(error: orjson.JSONDecodeError) -> str:
-    return f"nested deeper than {DEPTH_MAX}" if "depth" in error.msg else error.msg
+    # The decoder has a limit of its own, above ours; its words for it changed between releases.
+    too_deep = "depth" in error.msg or "recursion" in error.msg.lower()
+    return f"nested deeper than {DEPTH_MAX}" if too_deep else error.msg
 
 
 def _place(body: bytes, error: orjson.JSONDecodeError) -> str:
@@ -202,7 +205,7 @@ _COUNTS: Final = ("n", "number_of_images")
 
 def _facts(tree: Mapping[str, Any], text_bytes: int, digest: bytes, call: Call | None) -> Facts:
     images = files = audio = data_bytes = references = 0
-    for part in _media(tree):
+    for part in parts_of(tree):
         images += part.kind is Kind.IMAGE
         files += part.kind is Kind.FILE
         audio += part.kind is Kind.AUDIO
@@ -266,159 +269,3 @@ def _largest(tree: Mapping[str, Any], names: Iterable[str]) -> int:
             raise ProxyError("bad_request", f"{name} must be a whole number.")
         largest = max(largest, value)
     return largest
-
-
-class Kind(Enum):
-    """What a part that is no text holds."""
-
-    IMAGE = "image"
-    FILE = "file"
-    AUDIO = "audio"
-
-
-class Part(NamedTuple):
-    """One such part; `data_bytes` of base64 are no text."""
-
-    kind: Kind
-    data_bytes: int
-    is_reference: bool
-
-
-# fmt: off
-_PARTS: Final[Mapping[str, tuple[Kind, tuple[str, ...]]]] = {
-    # type of the part         kind         where its data, URL or file id may stand; "." is the part itself
-    "image_url":              (Kind.IMAGE, ("image_url",)),
-    "input_image":            (Kind.IMAGE, (".",)),
-    "image":                  (Kind.IMAGE, ("source",)),
-    "image_generation_call":  (Kind.IMAGE, (".",)),
-    "computer_screenshot":    (Kind.IMAGE, (".",)),
-    "video_url":              (Kind.FILE,  ("video_url",)),
-    "document":               (Kind.FILE,  ("source",)),
-    "file":                   (Kind.FILE,  ("file", "source")),
-    "input_file":             (Kind.FILE,  (".",)),
-    "container_upload":       (Kind.FILE,  (".",)),
-    "input_audio":            (Kind.AUDIO, ("input_audio", ".")),
-    "audio":                  (Kind.AUDIO, ("source", ".")),
-}
-_BASE64: Final = ("data", "file_data", "result")
-_LINKS:  Final = ("url", "image_url", "file_url")
-# fmt: on
-
-_CARRIERS: Final = ("content", "output")
-"""Members through which parts are reached. A tool's schema or arguments may look like a part and are text still."""
-
-
-def _media(tree: Mapping[str, Any]) -> Iterator[Part]:
-    for name in ("messages", "input", "system"):
-        yield from _parts(tree.get(name))
-    for name in ("input_images", "input_urls"):
-        for link in tree[name] if isinstance(tree.get(name), list) else ():
-            yield Part(Kind.IMAGE, _data_url_bytes(link), not _data_url_bytes(link))
-
-
-def _parts(value: object) -> Iterator[Part]:
-    if isinstance(value, list):
-        for item in value:
-            yield from _parts(item)
-    elif isinstance(value, dict):
-        kind = value.get("type")
-        if isinstance(kind, str) and kind in _PARTS:
-            yield _part(value, *_PARTS[kind])
-        for name in _CARRIERS:
-            if name in value:
-                yield from _parts(value[name])
-        if isinstance(source := value.get("source"), dict):
-            yield from _parts(source.get("content"))
-
-
-def _part(value: Mapping[str, Any], kind: Kind, places: tuple[str, ...]) -> Part:
-    data_bytes, is_reference = 0, False
-    for place in places:
-        holder = value if place == "." else value.get(place)
-        if isinstance(holder, str):
-            holder = {"url": holder}
-        if not isinstance(holder, dict):
-            continue
-        # A document's source may be plain text, which is text.
-        if holder.get("type") != "text":
-            data_bytes += sum(len(holder[name]) for name in _BASE64 if isinstance(holder.get(name), str))
-        for name in _LINKS:
-            if isinstance(link := holder.get(name), str):
-                data_bytes += _data_url_bytes(link)
-                is_reference = is_reference or not _data_url_bytes(link)
-        is_reference = is_reference or holder.get("file_id") is not None
-    return Part(kind, data_bytes, is_reference)
-
-
-def _data_url_bytes(link: object) -> int:
-    return len(link) if isinstance(link, str) and link.startswith("data:") else 0
-
-
-# --- rewriting one value ---
-
-
-class Member(NamedTuple):
-    """Where one top-level member stands: bytes [name_start, name_end) with quotes, and [start, end) of its value."""
-
-    name_start: int
-    name_end: int
-    start: int
-    end: int
-
-
-Edit = tuple[int, int, bytes]
-"""Bytes [start, end) are replaced."""
-
-_GAP: Final = re.compile(rb"[\s,:]*+")
-_VALUE: Final = re.compile(_TEXT + rb"|[^\s,:\"{}\[\]]++", re.DOTALL)
-_NESTING: Final = re.compile(_TEXT + rb"|([{\[]++)|([}\]])", re.DOTALL)
-
-
-def members(body: bytes) -> dict[str, Member]:
-    """The top-level members of a judged object. Costs as much as judging: only rules that rewrite call it."""
-    found: dict[str, Member] = {}
-    at = _gap(body, body.index(b"{") + 1)
-    while body[at] == 0x22:
-        name_start, name_end = at, _value_end(body, at)
-        start = _gap(body, name_end)
-        end = _value_end(body, start)
-        found[orjson.loads(body[name_start:name_end])] = Member(name_start, name_end, start, end)
-        at = _gap(body, end)
-    return found
-
-
-def _gap(body: bytes, at: int) -> int:
-    found = _GAP.match(body, at)
-    return found.end() if found else at
-
-
-def _value_end(body: bytes, at: int) -> int:
-    if found := _VALUE.match(body, at):
-        return found.end()
-    depth = 0
-    for step in _NESTING.finditer(body, at):
-        if step[1]:
-            depth += len(step[1])
-        elif step[2]:
-            depth -= 1
-            if depth == 0:
-                return step.end()
-    raise ValueError("the body was not judged: a value does not end")
-
-
-def splice(body: bytes, edits: Iterable[Edit]) -> bytes:
-    """The body with these edits, which must not overlap; every other byte stays as it came."""
-    pieces, at = [], 0
-    for start, end, instead in sorted(edits):
-        if start < at:
-            raise ValueError("edits overlap")
-        pieces += [body[at:start], instead]
-        at = end
-    return b"".join([*pieces, body[at:]])
-
-
-def addition(body: bytes, name: str, value: Any) -> Edit:
-    """The edit that puts one more member in front of the others."""
-    at = body.index(b"{") + 1
-    comma = b"" if body[_gap(body, at)] == 0x7D else b","
-    return at, at, orjson.dumps(name) + b":" + orjson.dumps(value) + comma

@@ -62,7 +62,7 @@ _GAP: Final = re.compile(rb"[\s,:]*+")
 _SCALAR: Final = re.compile(rb"[^\s,:\"{}\[\]]*+")
 _WHOLE_NUMBER: Final = re.compile(rb"-?(?:0|[1-9][0-9]{0,19})")
 _NUMBER: Final = re.compile(rb"-?(?:0|[1-9][0-9]{0,29})(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,3})?")
-_QUOTE, _OPEN_OBJECT, _OPEN_ARRAY = b'"'[0], b"{"[0], b"["[0]
+_QUOTE, _OPEN_OBJECT = b'"'[0], b"{"[0]
 _OPENING: Final = frozenset(b"{[")
 _CLOSING: Final = frozenset(b"}]")
 

@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import orjson
 
-from proxy.core.answers import PATHS, READERS, Answer, End, Failure, Family
+from proxy.core.answers import Answer, End, Failure, Family
 from proxy.core.breakage import broken_event
+from proxy.core.families import PATHS, READERS
 from proxy.core.jsonscan import Paths, Scanner, scan
 from proxy.core.sse import EVENT_MAX, Event, Reader
 
