@@ -8,8 +8,8 @@ VENV := .venv
 # Real clients of the older MCP line cannot live beside those of the newer one; tests/journeys runs them from here.
 MCP1 := .venv-mcp1
 BIN := $(VENV)/bin
-# Whatever this shell has set must not decide how the tests or the demo run.
-CLEAN_ENV := env -u PYTHONPATH -u PYTHONHOME
+# Whatever this shell has set must not decide how the tests or the demo run, nor keep them from caching compiled code.
+CLEAN_ENV := env -u PYTHONPATH -u PYTHONHOME -u PYTHONDONTWRITEBYTECODE
 
 # A name may be there and not start, as the stand-ins of version managers do; so each is tried.
 PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python3.14 python; do \
@@ -64,7 +64,8 @@ $(MCP1)/ready: constraints-mcp1.txt | found-python
 	$(call install,$(MCP1),constraints-mcp1.txt)
 	touch $@
 
-# Exactly what the lock lists, pip included, and only files with its hashes.
+# Exactly what the lock lists, pip included, and only files with its hashes. Code is compiled when it is first imported:
+# most of what is installed never is.
 define install
 	@echo "setting up $(1) with $(PYTHON)"
 	"$(PYTHON)" -m venv --clear $(1)
