@@ -32,12 +32,18 @@ class Shape(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One row of a body's table; `items` are the fields of each object in an array, `choices` the only words taken."""
+    """One row of a body's table.
+
+    inside:  the fields of the object, or of each object in the array.
+    each:    what every item of the array, or every value of the object, must be where those are no objects.
+    choices: the only words taken.
+    """
 
     name: str
     shape: Shape
     required: bool = False
-    items: tuple["Field", ...] = ()
+    inside: tuple["Field", ...] = ()
+    each: Shape | None = None
     choices: tuple[str, ...] = ()
 
 
@@ -67,28 +73,35 @@ def read_shaped(body: bytes, fields: Iterable[Field]) -> dict[str, Any]:
 
 
 def problems(value: dict[str, Any], fields: Iterable[Field], loc: tuple[str | int, ...]) -> Iterator[Problem]:
+    """Everything in an object that does not fit its table."""
     for field in fields:
         here = (*loc, field.name)
         given = value.get(field.name)
         if field.name not in value and field.required:
             yield problem("missing", here, "Field required", value)
-        elif given is None and not field.required:
-            continue
-        elif not field.shape.fits(given):
-            _, kind, sentence = field.shape.value
-            yield problem(kind, here, sentence, given)
-        elif field.choices and isinstance(given, str) and given not in field.choices:
-            *head, last = (f"'{word}'" for word in field.choices)
-            expected = f"{', '.join(head)} or {last}" if head else last
-            item = problem("literal_error", here, f"Input should be {expected}", given)
-            yield item | {"ctx": {"expected": expected}}
-        elif field.items and isinstance(given, list):
-            yield from _item_problems(given, field.items, here)
+        elif given is not None or field.required:
+            yield from _misfits(given, field, here)
 
 
-def _item_problems(items: list[Any], fields: tuple[Field, ...], loc: tuple[str | int, ...]) -> Iterator[Problem]:
-    for number, item in enumerate(items):
-        if isinstance(item, dict):
-            yield from problems(item, fields, (*loc, number))
-        else:
-            yield problem("dict_type", (*loc, number), "Input should be a valid dictionary", item)
+def _misfits(given: Any, field: Field, here: tuple[str | int, ...]) -> Iterator[Problem]:
+    if not field.shape.fits(given):
+        yield _of_other_shape(given, field.shape, here)
+    elif isinstance(given, str) and field.choices and given not in field.choices:
+        *head, last = (f"'{word}'" for word in field.choices)
+        expected = f"{', '.join(head)} or {last}" if head else last
+        item = problem("literal_error", here, f"Input should be {expected}", given)
+        yield item | {"ctx": {"expected": expected}}
+    elif isinstance(given, dict) and field.inside:
+        yield from problems(given, field.inside, here)
+    elif isinstance(given, dict | list) and (field.inside or field.each):
+        wanted = field.each or Shape.OBJECT
+        for place, item in given.items() if isinstance(given, dict) else enumerate(given):
+            if not wanted.fits(item):
+                yield _of_other_shape(item, wanted, (*here, place))
+            elif field.inside:
+                yield from problems(item, field.inside, (*here, place))
+
+
+def _of_other_shape(given: Any, shape: Shape, here: tuple[str | int, ...]) -> Problem:
+    _, kind, sentence = shape.value
+    return problem(kind, here, sentence, given)

@@ -51,20 +51,23 @@ def token_count(text: str) -> int:
 
 
 def input_tokens(value: Any) -> int:
-    """Tokens of everything textual inside a JSON value; data URLs and base64 of parts count as 256 each."""
+    """Tokens of everything textual inside a JSON value; a part that is no text counts as `PART_TOKENS`."""
     if isinstance(value, str):
         return token_count(value)
     if isinstance(value, list):
         return sum(map(input_tokens, value))
     if isinstance(value, dict):
-        if value.get("type") in PARTS:
-            return 256
+        kind = value.get("type")
+        if isinstance(kind, str) and kind in PARTS:
+            return PART_TOKENS
         return sum(input_tokens(inner) for inner in value.values())
     return 0
 
 
 PARTS: Final = frozenset({"image_url", "image", "input_image", "input_audio", "document", "file", "input_file"})
 """Types of content parts that are not text."""
+
+PART_TOKENS: Final = 256
 
 
 def last_user_text(messages: Any) -> str:

@@ -241,7 +241,7 @@ OTHERS = [
     ("chatbot-files",               "rooms.chatbots:CHATBOTS[8].files",              becomes(False)),
     ("chatbot-stream",              "rooms.chatbots:_stream",                        short(2)),
     ("chatbot-messages",            "rooms.chatbots:unprocessable",                  always(bad_parameter("x"))),
-    ("chatbot-roles",               "rooms.chatbots:FIELDS[messages].items",         becomes(())),
+    ("chatbot-roles",               "rooms.chatbots:FIELDS[messages].inside",         becomes(())),
     ("chatbot-id",                  "rooms.chatbots:unprocessable",                  always(bad_parameter("x"))),
     ("chatbot-404",                 "rooms.chatbots:CHATBOTS",                       lambda bots: {**bots, 12345: bots[7]}),
     ("chatbot-400",                 "rooms.chatbots:CHATBOTS[9].supported",          becomes(True)),

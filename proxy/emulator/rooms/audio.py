@@ -26,7 +26,7 @@ SPEECH_FIELDS: Final = (
     Field("model",            Shape.STRING, required=True),
     Field("input",            Shape.STRING, required=True),
     Field("voice",            Shape.STRING),
-    Field("speakers",         Shape.OBJECT),
+    Field("speakers",         Shape.OBJECT, each=Shape.STRING),
 )
 MUSIC_FIELDS: Final = (
     Field("model",            Shape.STRING, required=True),

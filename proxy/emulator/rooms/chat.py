@@ -22,26 +22,40 @@ ROLES: Final = ("system", "developer", "user", "assistant", "tool")
 """The documented roles, and `tool`, which the format cannot do without."""
 
 # fmt: off
+PART: Final = (
+    Field("type",                  Shape.STRING, required=True),
+    Field("text",                  Shape.STRING),
+)
 MESSAGE: Final = (
     Field("role",                  Shape.STRING, required=True, choices=ROLES),
-    Field("content",               Shape.TEXT_OR_PARTS),
+    Field("content",               Shape.TEXT_OR_PARTS, inside=PART),
+)
+FUNCTION: Final = (
+    Field("name",                  Shape.STRING, required=True),
+    Field("parameters",            Shape.OBJECT),
+)
+FORMAT: Final = (
+    Field("name",                  Shape.STRING),
+    Field("strict",                Shape.BOOLEAN),
+    Field("schema",                Shape.OBJECT),
 )
 FIELDS: Final = (
     Field("model",                 Shape.STRING, required=True),
-    Field("messages",              Shape.ARRAY,  required=True, items=MESSAGE),
+    Field("messages",              Shape.ARRAY,  required=True, inside=MESSAGE),
     Field("stream",                Shape.BOOLEAN),
-    Field("stream_options",        Shape.OBJECT),
+    Field("stream_options",        Shape.OBJECT, inside=(Field("include_usage", Shape.BOOLEAN),)),
     Field("temperature",           Shape.NUMBER),
     Field("top_p",                 Shape.NUMBER),
     Field("top_k",                 Shape.INTEGER),
     Field("max_tokens",            Shape.INTEGER),
     Field("max_completion_tokens", Shape.INTEGER),
     Field("n",                     Shape.INTEGER),
-    Field("stop",                  Shape.TEXT_OR_PARTS),
-    Field("tools",                 Shape.ARRAY, items=(Field("type", Shape.STRING, required=True),
-                                                       Field("function", Shape.OBJECT, required=True))),
-    Field("tool_choice",           Shape.TEXT_OR_OBJECT),
-    Field("response_format",       Shape.OBJECT),
+    Field("stop",                  Shape.TEXT_OR_PARTS, each=Shape.STRING),
+    Field("tools",                 Shape.ARRAY, inside=(Field("type", Shape.STRING, required=True),
+                                                        Field("function", Shape.OBJECT, True, FUNCTION))),
+    Field("tool_choice",           Shape.TEXT_OR_OBJECT, inside=(Field("function", Shape.OBJECT, inside=FUNCTION),)),
+    Field("response_format",       Shape.OBJECT, inside=(Field("type", Shape.STRING, required=True),
+                                                         Field("json_schema", Shape.OBJECT, inside=FORMAT))),
     Field("reasoning_effort",      Shape.STRING),
     Field("thinking_budget",       Shape.INTEGER),
     Field("thinking_level",        Shape.STRING),
@@ -130,8 +144,8 @@ def _check_ranges(body: dict[str, Any]) -> None:
         if message["role"] in ("system", "developer", "user") and message.get("content") is None:
             raise bad_parameter(f"a {message['role']} message needs content")
     for tool in body.get("tools") or []:
-        if tool["type"] != "function" or not isinstance(tool["function"].get("name"), str):
-            raise bad_parameter("tools are function definitions with a name")
+        if tool["type"] != "function":
+            raise bad_parameter("tools are function definitions")
     _check_format(body.get("response_format"))
 
 

@@ -41,7 +41,7 @@ CHATBOTS: Final[Mapping[int, Chatbot]] = {row.ident: row for row in (
     Chatbot(9, "telephone", "0", supported=False),
 )}
 FIELDS: Final = (
-    Field("messages", Shape.ARRAY, required=True, items=(
+    Field("messages", Shape.ARRAY, required=True, inside=(
         Field("role",    Shape.STRING, required=True, choices=("system", "user", "assistant")),
         Field("content", Shape.STRING, required=True),
     )),

@@ -35,7 +35,7 @@ FIELDS: Final = (
     Field("aspect_ratio",     Shape.STRING),
     Field("quality",          Shape.STRING),
     Field("image_size",       Shape.STRING),
-    Field("input_images",     Shape.ARRAY),
+    Field("input_images",     Shape.ARRAY, each=Shape.STRING),
 )
 # fmt: on
 
@@ -77,9 +77,9 @@ def _unknown(name: str) -> Refused:
     return Refused(json_answer({"detail": f"Model '{name}' not found. Available models: {list(IMAGES)}"}, status=404))
 
 
-def _check_inputs(inputs: list[Any], model: ImageModel) -> None:
+def _check_inputs(inputs: list[str], model: ImageModel) -> None:
     if len(inputs) > model.inputs_max:
         raise bad_parameter(f"Model '{model.name}' takes at most {model.inputs_max} input images, not {len(inputs)}")
     for number, item in enumerate(inputs):
-        if not isinstance(item, str) or not INPUT.fullmatch(item):
+        if not INPUT.fullmatch(item):
             raise bad_parameter(f"input_images[{number}] must be an http(s) URL or a data:image/...;base64 URL")

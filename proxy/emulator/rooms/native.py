@@ -21,25 +21,34 @@ SIMPLE_CHARS: Final = 80
 """A question shorter than this is simple: effort medium answers it without thinking."""
 
 # fmt: off
+BLOCK: Final = (
+    Field("type",          Shape.STRING,        required=True),
+    Field("text",          Shape.STRING),
+)
 MESSAGE: Final = (
     Field("role",          Shape.STRING,        required=True, choices=("user", "assistant")),
-    Field("content",       Shape.TEXT_OR_PARTS, required=True),
+    Field("content",       Shape.TEXT_OR_PARTS, required=True, inside=BLOCK),
+)
+TOOL: Final = (
+    Field("name",          Shape.STRING,        required=True),
+    Field("input_schema",  Shape.OBJECT),
 )
 COUNT_FIELDS: Final = (
-    Field("model",         Shape.STRING, required=True),
-    Field("messages",      Shape.ARRAY,  required=True, items=MESSAGE),
-    Field("system",        Shape.TEXT_OR_PARTS),
-    Field("tools",         Shape.ARRAY,  items=(Field("name", Shape.STRING, required=True),)),
-    Field("tool_choice",   Shape.OBJECT),
-    Field("thinking",      Shape.OBJECT),
-    Field("output_config", Shape.OBJECT),
+    Field("model",         Shape.STRING,        required=True),
+    Field("messages",      Shape.ARRAY,         required=True, inside=MESSAGE),
+    Field("system",        Shape.TEXT_OR_PARTS, inside=BLOCK),
+    Field("tools",         Shape.ARRAY,         inside=TOOL),
+    Field("tool_choice",   Shape.OBJECT,        inside=(Field("type", Shape.STRING), Field("name", Shape.STRING))),
+    Field("thinking",      Shape.OBJECT,        inside=(Field("type", Shape.STRING),
+                                                        Field("budget_tokens", Shape.INTEGER))),
+    Field("output_config", Shape.OBJECT,        inside=(Field("effort", Shape.STRING),)),
 )
 FIELDS: Final = (
     *COUNT_FIELDS,
     Field("max_tokens",     Shape.INTEGER, required=True),
     Field("stream",         Shape.BOOLEAN),
     Field("temperature",    Shape.NUMBER),
-    Field("stop_sequences", Shape.ARRAY),
+    Field("stop_sequences", Shape.ARRAY,   each=Shape.STRING),
 )
 # fmt: on
 
@@ -142,7 +151,7 @@ def _check_ranges(body: dict[str, Any], model: Model) -> None:
     if effort == "max" and Trait.EFFORT_MAX not in model.traits:
         raise vendor_error(f"output_config.effort: max is not supported by {model.name}")
     thinking = body.get("thinking") or {}
-    if thinking.get("type", "disabled") not in ("adaptive", "enabled", "disabled"):
+    if (thinking.get("type") or "disabled") not in ("adaptive", "enabled", "disabled"):
         raise vendor_error("thinking.type: must be adaptive, enabled or disabled")
     if thinking.get("type") == "enabled":
         budget = thinking.get("budget_tokens")
@@ -155,7 +164,7 @@ def _question(body: dict[str, Any]) -> Question:
     text = last_user_text(body["messages"])
     reasoning = _reasoning(body, text)
     choice = body.get("tool_choice") or {}
-    forced = {"any": ANY_TOOL, "tool": choice.get("name")}.get(choice.get("type", "auto"))
+    forced = {"any": ANY_TOOL, "tool": choice.get("name")}.get(choice.get("type") or "auto")
     if forced not in (None, ANY_TOOL) and forced not in tools:
         raise vendor_error("tool_choice.name: is not among the tools")
     return Question(
@@ -165,7 +174,7 @@ def _question(body: dict[str, Any]) -> Question:
         forced=forced,
         may_call=choice.get("type") != "none",
         budget=body["max_tokens"],
-        stop=tuple(word for word in body.get("stop_sequences") or [] if isinstance(word, str)),
+        stop=tuple(body.get("stop_sequences") or []),
         reasoning=reasoning,
         starved=bool(reasoning) and body["max_tokens"] <= reasoning,
     )

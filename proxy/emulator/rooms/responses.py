@@ -17,17 +17,34 @@ from proxy.emulator.world import Call, World
 OUTPUT_TOKENS_DEFAULT: Final = 4096
 
 # fmt: off
+# Items are messages, results of calls, reasoning and more: only what all of them share is judged.
+ITEM: Final = (
+    Field("type",                 Shape.STRING),
+    Field("role",                 Shape.STRING),
+    Field("content",              Shape.TEXT_OR_PARTS, inside=(Field("type", Shape.STRING),
+                                                               Field("text", Shape.STRING))),
+)
+TOOL: Final = (
+    Field("type",                 Shape.STRING, required=True),
+    Field("name",                 Shape.STRING),
+    Field("parameters",           Shape.OBJECT),
+)
+FORMAT: Final = (
+    Field("type",                 Shape.STRING, required=True),
+    Field("strict",               Shape.BOOLEAN),
+    Field("schema",               Shape.OBJECT),
+)
 FIELDS: Final = (
     Field("model",                Shape.STRING, required=True),
-    Field("input",                Shape.ARRAY,  required=True),
+    Field("input",                Shape.ARRAY,  required=True, inside=ITEM),
     Field("instructions",         Shape.STRING),
     Field("max_output_tokens",    Shape.INTEGER),
     Field("stream",               Shape.BOOLEAN),
     Field("temperature",          Shape.NUMBER),
-    Field("tools",                Shape.ARRAY, items=(Field("type", Shape.STRING, required=True),)),
-    Field("tool_choice",          Shape.TEXT_OR_OBJECT),
-    Field("reasoning",            Shape.OBJECT),
-    Field("text",                 Shape.OBJECT),
+    Field("tools",                Shape.ARRAY,  inside=TOOL),
+    Field("tool_choice",          Shape.TEXT_OR_OBJECT, inside=(Field("name", Shape.STRING),)),
+    Field("reasoning",            Shape.OBJECT, inside=(Field("effort", Shape.STRING), Field("summary", Shape.STRING))),
+    Field("text",                 Shape.OBJECT, inside=(Field("format", Shape.OBJECT, inside=FORMAT),)),
     Field("background",           Shape.BOOLEAN),
     Field("previous_response_id", Shape.STRING),
     Field("store",                Shape.BOOLEAN),

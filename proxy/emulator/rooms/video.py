@@ -31,7 +31,7 @@ FIELDS: Final = (
     Field("model",      Shape.STRING, required=True),
     Field("prompt",     Shape.STRING, required=True),
     Field("parameters", Shape.OBJECT),
-    Field("input_urls", Shape.ARRAY),
+    Field("input_urls", Shape.ARRAY, each=Shape.STRING),
 )
 # fmt: on
 
@@ -89,11 +89,11 @@ def _duration(parameters: dict[str, Any]) -> int | float | None:
     return DURATION_DEFAULT_S
 
 
-def _check_inputs(inputs: list[Any], model: VideoModel) -> None:
+def _check_inputs(inputs: list[str], model: VideoModel) -> None:
     if len(inputs) > INPUTS_MAX:
         raise bad_parameter(f"input_urls takes at most {INPUTS_MAX} item")
     for number, item in enumerate(inputs):
-        if not isinstance(item, str) or not INPUT.fullmatch(item):
+        if not INPUT.fullmatch(item):
             raise bad_parameter(f"input_urls[{number}] must be an http(s) URL or a data:image/...;base64 URL")
         size = _size(item)
         if model.family is VideoFamily.ARK and size and size[0] * size[1] > PIXELS_MAX:
