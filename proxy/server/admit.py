@@ -7,8 +7,9 @@ from aiohttp import web
 from proxy.core.answers import Family
 from proxy.core.ledger import Facts, Hold
 from proxy.server.call import Call
-from proxy.server.exchange import DirectSource, Exchange, Follow, Shared
+from proxy.server.exchange import Exchange, Follow
 from proxy.server.parts import Parts
+from proxy.server.sources import DirectSource, Shared
 
 _FAMILIES: Final = {
     "chat": Family.CHAT,

@@ -10,9 +10,10 @@ from proxy.core.injected import UsageTaker
 from proxy.core.jsonrpc import Call as RpcCall
 from proxy.core.ledger import NO_CHARGE, Charge, Ending
 from proxy.core.policy import Policy, Team
-from proxy.server.exchange import OpenHold, Source
+from proxy.server.exchange import OpenHold
 from proxy.server.inbound import Inbound
 from proxy.server.routes import Dialect, Match, Route
+from proxy.server.sources import Source
 from proxy.server.upstream import Outgoing
 from proxy.units import Credits
 

@@ -1,41 +1,15 @@
 """Decide: may this team make this call, and what could it cost at most?"""
 
-from collections.abc import Iterator
-
 from aiohttp import web
 
-from proxy.config.settings import Auth, Credential
-from proxy.core.owners import Claim
+from proxy.config.settings import Auth
 from proxy.core.pricing import CALL_PRICE, FLAT_CEILING
 from proxy.errors import ProxyError
-from proxy.server import local
+from proxy.server import local, owning
 from proxy.server.call import Call
 from proxy.server.exchange import OpenHold
 from proxy.server.parts import Parts
 from proxy.server.routes import Draws
-
-
-def _ids(call: Call) -> Iterator[str]:
-    """The ids of earlier answers that this call reads from."""
-    assert call.match is not None
-    if "id" in call.match.values:
-        yield call.match.values["id"]
-    if call.facts is not None and call.facts.previous_response_id:
-        yield call.facts.previous_response_id
-
-
-def _check_owner(call: Call, identifier: str, parts: Parts) -> None:
-    """Another team's id is not there for this one, and the gateway is not asked."""
-    assert call.team is not None
-    claim, _ = parts.owners.claim(identifier, call.team.name, call.at_s)
-    passes = call.policy.passes_unknown_ids(
-        open_auth=parts.settings.auth is Auth.OPEN,
-        callers_bring_keys=parts.settings.credential is Credential.CALLER,
-    )
-    if claim is Claim.FOREIGN or (claim is Claim.UNKNOWN and not passes):
-        raise ProxyError(
-            "not_yours", "No such id for this team. An id belongs to the team whose call was answered with it."
-        )
 
 
 async def decide(call: Call, parts: Parts) -> web.StreamResponse | None:
@@ -50,8 +24,7 @@ async def decide(call: Call, parts: Parts) -> web.StreamResponse | None:
             "balance_hidden",
             "The gateway's balance is not shown to this team. GET /-/budget shows the team's own limits.",
         )
-    for identifier in _ids(call):
-        _check_owner(call, identifier, parts)
+    owning.check(call, parts)
     is_call = call.mcp is not None and call.mcp.method == "tools/call"
     if is_call:
         call.hold = OpenHold(parts.new_id(), CALL_PRICE, is_call=True, input_bytes=0)

@@ -7,7 +7,7 @@ from aiohttp import web
 
 from proxy.core.body import Facts
 from proxy.server.call import Call
-from proxy.server.exchange import Shared, SharedSource
+from proxy.server.sources import Shared, SharedSource
 from proxy.units import Credits
 
 if TYPE_CHECKING:

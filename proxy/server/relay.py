@@ -3,8 +3,6 @@
 A stream that breaks off must not look complete: one error event of its family is added, then it ends.
 """
 
-import asyncio
-import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Final
@@ -12,10 +10,9 @@ from typing import Final
 from aiohttp import web
 
 from proxy.core.ledger import Ending
-from proxy.core.owners import Owner
 from proxy.errors import ProxyError
 from proxy.mcp import answers as mcp_answers
-from proxy.server import lists, replies
+from proxy.server import lists, owning, replies, streams
 from proxy.server.admit import admit
 from proxy.server.call import Call
 from proxy.server.known import NAMES_MAX
@@ -49,7 +46,7 @@ async def relay(call: Call, parts: Parts) -> web.StreamResponse:
             "check --upstream.",
         )
     if answer.is_stream and (call.dialect is not Dialect.MCP or mcp_answers.takes_stream(call)):
-        return await _stream(call, answer, parts)
+        return await streams.stream(call, answer, parts)
     return await _whole(call, answer, parts)
 
 
@@ -116,7 +113,7 @@ async def _whole(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse
     except UpstreamFault as fault:
         raise refused(call, parts, fault) from fault
     exchange = call.source.exchange
-    _own(call, parts)
+    owning.give(call, parts)
     body = gathered[0] if len(gathered) == 1 else b"".join(gathered)
     if call.dialect is Dialect.MCP:
         body, content_type = mcp_answers.adapted(call, answer, body)
@@ -136,151 +133,20 @@ async def _whole(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse
     return replies.respond(call, parts, answer.status, body, headers)
 
 
-def _open_response(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse:
-    headers = {
-        **replies.our_headers(call, parts, known_charge=False),
-        **replies.passed_headers(call, answer),
-    }
-    response = web.StreamResponse(status=answer.status, headers=headers)
-    call.status = answer.status
-    if parts.state.draining:
-        response.force_close()
-    return response
-
-
 async def _long(
     call: Call, answer: Answer, gathered: list[bytes], pieces: AsyncIterator[bytes], parts: Parts
 ) -> web.StreamResponse:
     """Pass an answer too long to gather piece by piece; a break shows as a broken connection."""
-    response = _open_response(call, answer, parts)
+    response = streams.open_response(call, answer, parts)
     response.content_length = answer.content_length
     await response.prepare(call.inbound.request)
     for piece in gathered:
-        await _write(call, response, piece)
+        await streams.write(call, response, piece)
     try:
         async for piece in pieces:
-            await _write(call, response, piece)
+            await streams.write(call, response, piece)
     except UpstreamFault as fault:
         raise ConnectionResetError("the gateway broke off in the middle of an answer") from fault
     if not call.inbound.gone:
         await response.write_eof()
     return response
-
-
-async def _write(call: Call, response: web.StreamResponse, piece: bytes) -> None:
-    """Write, or only count, when the caller is gone: the exchange is read on for its usage."""
-    if call.inbound.gone or not piece:
-        return
-    try:
-        await response.write(piece)
-        call.sent_bytes += len(piece)
-    except ConnectionResetError:
-        assert call.source is not None
-        call.source.leave()
-
-
-async def _stream(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse:
-    assert call.source is not None
-    assert call.match is not None
-    response = _open_response(call, answer, parts)
-    response.headers["Cache-Control"] = "no-cache"
-    response.headers["X-Accel-Buffering"] = "no"
-    route = call.match.route.name
-    parts.metrics.change("streams_in_flight", route, by=1)
-    broke = None
-    try:
-        await response.prepare(call.inbound.request)
-        async for piece in _with_heartbeat(call, call.source.pieces()):
-            if call.first_byte_s is None:
-                call.first_byte_s = time.monotonic() - call.began_s
-            _own(call, parts)
-            await _write(call, response, call.taker.feed(piece) if call.taker else piece)
-            if call.inbound.gone and call.shared:
-                break
-    except UpstreamFault as fault:
-        broke = fault
-    except ConnectionResetError:
-        call.source.leave()
-        await _read_on(call)
-    finally:
-        parts.metrics.change("streams_in_flight", route, by=-1)
-    return await _close_stream(call, response, broke, parts)
-
-
-def _own(call: Call, parts: Parts) -> None:
-    """An id in the answer belongs to the caller's team before the first byte of it is sent."""
-    meter = call.source.exchange.meter if call.source is not None else None
-    if meter is None or meter.response_id is None or call.owns == meter.response_id or call.team is None:
-        return
-    call.owns = meter.response_id
-    parts.owners.give(meter.response_id, Owner(call.team.name, call.model, parts.wall()))
-
-
-async def _read_on(call: Call) -> None:
-    """The caller left before the first byte: read the answer for its usage all the same."""
-    assert call.source is not None
-    if call.shared:
-        return
-    try:
-        async for _ in call.source.pieces():
-            pass
-    except UpstreamFault:
-        pass
-
-
-async def _close_stream(
-    call: Call, response: web.StreamResponse, broke: UpstreamFault | None, parts: Parts
-) -> web.StreamResponse:
-    """End the stream so that it does not look complete when it is not."""
-    assert call.source is not None
-    assert call.match is not None
-    meter = call.source.exchange.meter
-    if call.taker is not None:
-        await _write(call, response, call.taker.close())
-    if call.inbound.gone:
-        parts.metrics.count("stream_aborts_total", call.match.route.name, "client")
-        raise ConnectionResetError("the caller left")
-    if meter is not None and not meter.terminal:
-        parts.metrics.count("stream_aborts_total", call.match.route.name, "upstream")
-        await _write(call, response, meter.ending(BROKE_SENTENCE, rpc_id=call.rpc_id or b"null"))
-    elif broke is not None and meter is None:
-        raise ConnectionResetError("the gateway broke off in the middle of an answer") from broke
-    if not call.inbound.gone:
-        await response.write_eof()
-    return response
-
-
-async def _with_heartbeat(call: Call, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The pieces, and a comment line in silences between two events when the policy asks for it."""
-    every_s = call.policy.heartbeat_s
-    if every_s is None:
-        async for piece in pieces:
-            yield piece
-        return
-    iterator = pieces.__aiter__()
-    pending: asyncio.Task[bytes] | None = None
-    try:
-        while True:
-            pending = pending or asyncio.ensure_future(_next(iterator))
-            await asyncio.wait([pending], timeout=every_s)
-            if pending.done():
-                done, pending = pending, None
-                piece = done.result()
-                if not piece:
-                    return
-                yield piece
-            elif _between_events(call):
-                yield HEARTBEAT
-    finally:
-        if pending is not None:
-            pending.cancel()
-
-
-async def _next(iterator: AsyncIterator[bytes]) -> bytes:
-    return await anext(iterator, b"")
-
-
-def _between_events(call: Call) -> bool:
-    meter = call.source.exchange.meter if call.source is not None else None
-    # In a shared exchange the meter runs ahead of this reader, so its place says nothing about ours.
-    return meter is not None and not call.shared and meter.at_boundary

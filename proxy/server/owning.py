@@ -1,0 +1,47 @@
+"""Ids of the gateway's answers: given to the team that asked, and checked when somebody comes back with one."""
+
+from collections.abc import Iterator
+
+from proxy.config.settings import Auth, Credential
+from proxy.core.owners import Claim, Owner
+from proxy.errors import ProxyError
+from proxy.server.call import Call
+from proxy.server.parts import Parts
+
+
+def check(call: Call, parts: Parts) -> None:
+    """Raises ProxyError `not_yours` for an id that is not this team's."""
+    for identifier in _ids(call):
+        _check_owner(call, identifier, parts)
+
+
+def _ids(call: Call) -> Iterator[str]:
+    """The ids of earlier answers that this call reads from."""
+    assert call.match is not None
+    if "id" in call.match.values:
+        yield call.match.values["id"]
+    if call.facts is not None and call.facts.previous_response_id:
+        yield call.facts.previous_response_id
+
+
+def _check_owner(call: Call, identifier: str, parts: Parts) -> None:
+    """Another team's id is not there for this one, and the gateway is not asked."""
+    assert call.team is not None
+    claim, _ = parts.owners.claim(identifier, call.team.name, call.at_s)
+    passes = call.policy.passes_unknown_ids(
+        open_auth=parts.settings.auth is Auth.OPEN,
+        callers_bring_keys=parts.settings.credential is Credential.CALLER,
+    )
+    if claim is Claim.FOREIGN or (claim is Claim.UNKNOWN and not passes):
+        raise ProxyError(
+            "not_yours", "No such id for this team. An id belongs to the team whose call was answered with it."
+        )
+
+
+def give(call: Call, parts: Parts) -> None:
+    """An id in the answer belongs to the caller's team before the first byte of it is sent."""
+    meter = call.source.exchange.meter if call.source is not None else None
+    if meter is None or meter.response_id is None or call.owns == meter.response_id or call.team is None:
+        return
+    call.owns = meter.response_id
+    parts.owners.give(meter.response_id, Owner(call.team.name, call.model, parts.wall()))

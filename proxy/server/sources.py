@@ -1,0 +1,135 @@
+"""The two ways a caller reads an exchange: alone, in its own task, or with others, from a spool.
+
+A shared exchange has a task of its own, so there is no first reader whose leaving would hurt the others.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Final, Protocol
+
+from proxy.core.ledger import Ending
+from proxy.server.exchange import Exchange
+from proxy.server.spool import Spool
+from proxy.server.upstream import Answer, Broke, UpstreamFault
+
+
+class Source(Protocol):
+    """Where a caller reads an answer from."""
+
+    @property
+    def exchange(self) -> Exchange: ...
+
+    async def head(self) -> Answer:
+        """The answer's head; raises UpstreamFault."""
+        ...
+
+    def pieces(self) -> AsyncIterator[bytes]:
+        """The body; raises UpstreamFault where the gateway broke off."""
+        ...
+
+    def leave(self) -> None:
+        """The caller is gone."""
+        ...
+
+
+class DirectSource:
+    """An exchange read in the caller's own task, which reads on when the caller has left."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.exchange: Final = exchange
+
+    async def head(self) -> Answer:
+        """Send the request, once, and wait for the head."""
+        return self.exchange.answer or await self.exchange.open()
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Read from the gateway."""
+        while piece := await self.exchange.read():
+            yield piece
+
+    def leave(self) -> None:
+        """Nobody else reads this exchange."""
+        self.exchange.caller_left()
+
+
+class Shared:
+    """An exchange in a task of its own, with the bytes in a spool for whoever follows."""
+
+    def __init__(self, exchange: Exchange, spool_bytes: int) -> None:
+        self.exchange: Final = exchange
+        self._spool: Final = Spool(spool_bytes)
+        self._head: Final[asyncio.Future[Answer]] = asyncio.get_running_loop().create_future()
+        # A fault nobody is left to hear of must not be reported as forgotten.
+        self._head.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self._fault: UpstreamFault | None = None
+        self.task: Final = asyncio.get_running_loop().create_task(self._run())
+
+    @property
+    def joinable(self) -> bool:
+        """True while a newcomer would get every byte."""
+        return self._spool.whole and self._fault is None and not self.task.done()
+
+    async def _run(self) -> None:
+        try:
+            self._head.set_result(await self.exchange.open())
+            while piece := await self.exchange.read():
+                await self._spool.write(piece)
+        except UpstreamFault as fault:
+            self._fault = fault
+            if not self._head.done():
+                self._head.set_exception(fault)
+        finally:
+            self.exchange.end(Ending.CALLER_LEFT)
+            if not self._head.done():
+                self._head.set_exception(Broke("the proxy stopped"))
+            self._spool.finish()
+
+    def join(self) -> "SharedSource":
+        """A reader's own view from the first byte; only while `joinable`."""
+        self.exchange.caller_came()
+        return SharedSource(self, self._spool)
+
+    async def head(self) -> Answer:
+        """The head, the same for all."""
+        return await asyncio.shield(self._head)
+
+    def fault(self) -> UpstreamFault | None:
+        """What broke the answer, once all pieces are read."""
+        return self._fault
+
+    def reader_left(self) -> None:
+        """A reader gave its place up."""
+        if self._spool.readers == 0:
+            self.exchange.caller_left()
+
+
+class SharedSource:
+    """One reader of a shared exchange."""
+
+    def __init__(self, shared: Shared, spool: Spool) -> None:
+        self._shared: Final = shared
+        self._spool: Final = spool
+        self._reader: Final = spool.join()
+        self._left = False
+
+    @property
+    def exchange(self) -> Exchange:
+        return self._shared.exchange
+
+    async def head(self) -> Answer:
+        """The head, the same for all."""
+        return await self._shared.head()
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The bytes at this reader's pace."""
+        async for piece in self._spool.read(self._reader):
+            yield piece
+        if fault := self._shared.fault():
+            raise fault
+
+    def leave(self) -> None:
+        """Give the place up; the others go on."""
+        if not self._left:
+            self._left = True
+            self._spool.leave(self._reader)
+            self._shared.reader_left()

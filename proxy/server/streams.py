@@ -1,0 +1,143 @@
+"""A stream on its way to its caller: byte for byte, as it comes, and never looking complete when it is not.
+
+When the gateway breaks off, one error event of the route's family is added, then the stream ends.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Final
+
+from aiohttp import web
+
+from proxy.server import owning, replies
+from proxy.server.call import Call
+from proxy.server.parts import Parts
+from proxy.server.upstream import Answer, UpstreamFault
+
+HEARTBEAT: Final = b": heartbeat\n\n"
+BROKE_SENTENCE: Final = "The gateway's answer broke off before its end."
+
+
+def open_response(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse:
+    """An answer that is written piece by piece, with its head ready."""
+    headers = {
+        **replies.our_headers(call, parts, known_charge=False),
+        **replies.passed_headers(call, answer),
+    }
+    response = web.StreamResponse(status=answer.status, headers=headers)
+    call.status = answer.status
+    if parts.state.draining:
+        response.force_close()
+    return response
+
+
+async def write(call: Call, response: web.StreamResponse, piece: bytes) -> None:
+    """Write, or only count, when the caller is gone: the exchange is read on for its usage."""
+    if call.inbound.gone or not piece:
+        return
+    try:
+        await response.write(piece)
+        call.sent_bytes += len(piece)
+    except ConnectionResetError:
+        assert call.source is not None
+        call.source.leave()
+
+
+async def stream(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse:
+    """Pass a stream on; raises ConnectionResetError once its caller has left and it was read to its end."""
+    assert call.source is not None
+    assert call.match is not None
+    response = open_response(call, answer, parts)
+    response.headers["Cache-Control"] = "no-cache"
+    response.headers["X-Accel-Buffering"] = "no"
+    route = call.match.route.name
+    parts.metrics.change("streams_in_flight", route, by=1)
+    broke = None
+    try:
+        await response.prepare(call.inbound.request)
+        async for piece in _with_heartbeat(call, call.source.pieces()):
+            if call.first_byte_s is None:
+                call.first_byte_s = time.monotonic() - call.began_s
+            owning.give(call, parts)
+            await write(call, response, call.taker.feed(piece) if call.taker else piece)
+            if call.inbound.gone and call.shared:
+                break
+    except UpstreamFault as fault:
+        broke = fault
+    except ConnectionResetError:
+        call.source.leave()
+        await _read_on(call)
+    finally:
+        parts.metrics.change("streams_in_flight", route, by=-1)
+    return await _close_stream(call, response, broke, parts)
+
+
+async def _read_on(call: Call) -> None:
+    """The caller left before the first byte: read the answer for its usage all the same."""
+    assert call.source is not None
+    if call.shared:
+        return
+    try:
+        async for _ in call.source.pieces():
+            pass
+    except UpstreamFault:
+        pass
+
+
+async def _close_stream(
+    call: Call, response: web.StreamResponse, broke: UpstreamFault | None, parts: Parts
+) -> web.StreamResponse:
+    """End the stream so that it does not look complete when it is not."""
+    assert call.source is not None
+    assert call.match is not None
+    meter = call.source.exchange.meter
+    if call.taker is not None:
+        await write(call, response, call.taker.close())
+    if call.inbound.gone:
+        parts.metrics.count("stream_aborts_total", call.match.route.name, "client")
+        raise ConnectionResetError("the caller left")
+    if meter is not None and not meter.terminal:
+        parts.metrics.count("stream_aborts_total", call.match.route.name, "upstream")
+        await write(call, response, meter.ending(BROKE_SENTENCE, rpc_id=call.rpc_id or b"null"))
+    elif broke is not None and meter is None:
+        raise ConnectionResetError("the gateway broke off in the middle of an answer") from broke
+    if not call.inbound.gone:
+        await response.write_eof()
+    return response
+
+
+async def _with_heartbeat(call: Call, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The pieces, and a comment line in silences between two events when the policy asks for it."""
+    every_s = call.policy.heartbeat_s
+    if every_s is None:
+        async for piece in pieces:
+            yield piece
+        return
+    iterator = pieces.__aiter__()
+    pending: asyncio.Task[bytes] | None = None
+    try:
+        while True:
+            pending = pending or asyncio.ensure_future(_next(iterator))
+            await asyncio.wait([pending], timeout=every_s)
+            if pending.done():
+                done, pending = pending, None
+                piece = done.result()
+                if not piece:
+                    return
+                yield piece
+            elif _between_events(call):
+                yield HEARTBEAT
+    finally:
+        if pending is not None:
+            pending.cancel()
+
+
+async def _next(iterator: AsyncIterator[bytes]) -> bytes:
+    return await anext(iterator, b"")
+
+
+def _between_events(call: Call) -> bool:
+    meter = call.source.exchange.meter if call.source is not None else None
+    # In a shared exchange the meter runs ahead of this reader, so its place says nothing about ours.
+    return meter is not None and not call.shared and meter.at_boundary
