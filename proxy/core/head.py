@@ -65,17 +65,20 @@ _ONCE: Final[Mapping[bytes, str]] = {
 # fmt: on
 
 
-def gate(method: str, target: str, version: tuple[int, int], headers: Headers) -> Head:
+def gate(
+    method: str, target: str, version: tuple[int, int], headers: Headers, *, bytes_max: int = HEADER_BYTES_MAX
+) -> Head:
     """Raises ProxyError `bad_request`, `headers_too_large` or `ambiguous_key`; returns what later steps ask.
 
-    target: the request line's, undecoded.
+    target:    the request line's, undecoded.
+    bytes_max: of all header names and values together.
     """
     if version not in ((1, 0), (1, 1)):
         raise _refusal("HTTP/1.0 and HTTP/1.1 are spoken here; use HTTP/1.1")
     if method not in METHODS:
         raise _refusal(f"the method is none of {', '.join(sorted(METHODS))}")
     _check_target(method, target)
-    once = _lines(headers)
+    once = _lines(headers, bytes_max)
     _check_framing(version, once)
     host = _host(version, once)
     websocket = _check_upgrade(once)
@@ -105,7 +108,7 @@ def _check_target(method: str, target: str) -> None:
         raise _refusal("the request target has a dot segment; send the path it stands for")
 
 
-def _lines(headers: Headers) -> dict[bytes, bytes]:
+def _lines(headers: Headers, bytes_max: int) -> dict[bytes, bytes]:
     """The values of names that may come once, by lower-case name; every line is checked on the way."""
     if len(headers) > HEADERS_MAX:
         raise ProxyError("headers_too_large", f"The request has more than {HEADERS_MAX} header lines.")
@@ -122,8 +125,8 @@ def _lines(headers: Headers) -> dict[bytes, bytes]:
             if lower in once:
                 raise _refusal(f"{_ONCE[lower]} was sent twice; send it once")
             once[lower] = value
-    if size > HEADER_BYTES_MAX:
-        raise ProxyError("headers_too_large", f"The header is larger than {HEADER_BYTES_MAX} bytes.")
+    if size > bytes_max:
+        raise ProxyError("headers_too_large", f"The header is larger than {bytes_max} bytes.")
     return once
 
 

@@ -27,9 +27,10 @@ from proxy.server import pipeline, replies
 from proxy.server.books import Books
 from proxy.server.exchange import Bounds, Exchanges
 from proxy.server.ids import new_id
-from proxy.server.inbound import Inbound, Listener, ListenerLimits
+from proxy.server.inbound import Inbound
 from proxy.server.judge import Judge
 from proxy.server.known import Known
+from proxy.server.listener import Listener, ListenerLimits
 from proxy.server.operations import Operations
 from proxy.server.parts import Parts, State
 from proxy.server.recall import InFlight
@@ -128,9 +129,9 @@ async def running(settings: Settings, policy: Policy, doubles: Doubles | None = 
         parts = await _open_parts(stack, settings, policy, doubles)
         active = Active()
 
-        async def handle(inbound: Inbound) -> web.StreamResponse:
+        async def handle(request: web.BaseRequest) -> web.StreamResponse:
             with active.one():
-                return await pipeline.answer(inbound, parts)
+                return await pipeline.answer(Inbound(request), parts)
 
         listener = Listener(handle, lambda refused: _unparsed(refused, parts), _limits(settings))
         proxy = Running(parts, listener, active)

@@ -24,7 +24,13 @@ BODY_SENTENCE = "Request body too large. Maximum size is 25MB."
 async def head(call: Call, parts: Parts) -> web.StreamResponse | None:
     """Judge request line and header, then find the route. Raises ProxyError; answers what needs no route."""
     inbound = call.inbound
-    call.head = gate.gate(inbound.method, inbound.target, inbound.http_version, inbound.raw_headers)
+    call.head = gate.gate(
+        inbound.method,
+        inbound.target,
+        inbound.http_version,
+        inbound.raw_headers,
+        bytes_max=parts.settings.max_header_bytes,
+    )
     _judge_host_and_origin(call, parts)
     _judge_via(call, parts)
     if inbound.method == "OPTIONS":

@@ -13,7 +13,8 @@ from proxy.core.ledger import Hold
 from proxy.core.policy import DEFAULT_POLICY
 from proxy.observe.log import RequestLog
 from proxy.server import app, pipeline
-from proxy.server.inbound import Listener
+from proxy.server.inbound import Inbound
+from proxy.server.listener import Listener
 from tests.proxies import CHAT, KEY, proxied
 from tests.raw import Raw, exchange, request
 
@@ -47,8 +48,8 @@ async def cancelling(upstream, suspension):
     async with AsyncExitStack() as stack:
         parts = await app._open_parts(stack, settings, DEFAULT_POLICY, app.Doubles(log=log))
 
-        async def handle(inbound):
-            return await cancelled_at(pipeline.answer(inbound, parts), suspension)
+        async def handle(request):
+            return await cancelled_at(pipeline.answer(Inbound(request), parts), suspension)
 
         listener = Listener(handle, lambda refused: app._unparsed(refused, parts), app._limits(settings))
         server = await asyncio.get_running_loop().create_server(listener, "127.0.0.1", 0)

@@ -1,0 +1,219 @@
+"""The data listener: callers' connections and their deadlines.
+
+The library's server is used below its application layer: targets stay raw, nothing is routed, decompressed or logged by
+it, and its error page is replaced. It has no deadline for a silent connection, half a head or a caller that does not
+read; those live here, one timer each.
+"""
+
+import asyncio
+import logging
+import socket
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aiohttp import http_exceptions, web
+from aiohttp.web_protocol import RequestHandler
+
+from proxy.errors import ProxyError
+
+HEADERS_MAX: Final = 128
+"""Header lines the parser takes; coding agents send some thirty."""
+
+LINGER_S: Final = 5.0
+"""How long a refused body is read and thrown away, so that its sender gets to read the refusal."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerLimits:
+    """Bounds of one listener: seconds, bytes and connections."""
+
+    head_s: float
+    body_s: float
+    body_idle_s: float
+    write_s: float
+    keepalive_s: float
+    head_bytes: int
+    connections: int
+    connections_per_peer: int
+
+
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+Refusal = Callable[[ProxyError | None], web.Response]
+
+
+class Listener(web.Server):
+    """Makes a protocol for each connection and counts them."""
+
+    def __init__(self, handler: Handler, refuse: Refusal, limits: ListenerLimits) -> None:
+        """handler: answers one request.
+
+        refuse: makes the answer for what the parser did not take; None stands for a fault of our own.
+        """
+        super().__init__(handler)
+        self.refuse: Final = refuse
+        self.limits: Final = limits
+        self.peers: Final[Counter[str]] = Counter()
+        self.closing = False
+
+    def __call__(self) -> RequestHandler:
+        """One protocol for one connection, as the event loop asks for it."""
+        limits = self.limits
+        return Connection(
+            self,
+            loop=asyncio.get_running_loop(),
+            keepalive_timeout=limits.keepalive_s,
+            access_log=None,
+            auto_decompress=False,
+            lingering_time=LINGER_S,
+            max_line_size=limits.head_bytes,
+            max_field_size=limits.head_bytes,
+            max_headers=HEADERS_MAX,
+            logger=_SILENT,
+        )
+
+    def close_idle(self) -> None:
+        """Close the connections that wait for a next request."""
+        for connection in self.connections:
+            if isinstance(connection, Connection):
+                connection.close_if_idle()
+
+
+_SILENT: Final = logging.getLogger("proxy.server.inbound.silent")
+"""The library logs request lines with what they hold; this logger has no way out."""
+_SILENT.addHandler(logging.NullHandler())
+_SILENT.propagate = False
+
+
+SEND_BUFFER: Final = 256 * 1024
+"""Bytes the kernel holds of an answer that is not read; by default it takes megabytes for every stuck caller."""
+
+
+class Connection(RequestHandler):
+    """One connection of a caller, with the deadlines the library lacks."""
+
+    __slots__ = ("_counted", "_head_timer", "_listener", "_peer", "_write_timer", "limits", "on_lost")
+
+    def __init__(self, listener: Listener, **options: Any) -> None:
+        super().__init__(listener, **options)
+        self._listener = listener
+        self.limits = listener.limits
+        self._peer = ""
+        self._counted = False
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._write_timer: asyncio.TimerHandle | None = None
+        self.on_lost: Callable[[], None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Count the connection in, or close it when there are too many."""
+        peername = transport.get_extra_info("peername")
+        self._peer = str(peername[0]) if isinstance(peername, tuple) else "local"
+        peers = self._listener.peers
+        full = peers.total() >= self.limits.connections or peers[self._peer] >= self.limits.connections_per_peer
+        super().connection_made(transport)
+        if full or self._listener.closing:
+            assert isinstance(transport, asyncio.Transport)
+            transport.abort()
+            return
+        self._counted = True
+        peers[self._peer] += 1
+        if (sock := transport.get_extra_info("socket")) is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+        self._await_head()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Count it out, stop the timers, tell whoever answers that the caller is gone."""
+        self._stop_head_timer()
+        self._stop_write_timer()
+        if self._counted:
+            self._counted = False
+            peers = self._listener.peers
+            peers[self._peer] -= 1
+            if peers[self._peer] <= 0:
+                del peers[self._peer]
+        if self.on_lost is not None:
+            on_lost, self.on_lost = self.on_lost, None
+            on_lost()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Start the clock with the first byte of a head."""
+        if data and self._head_timer is None and self._idle:
+            self._await_head()
+        super().data_received(data)
+
+    @property
+    def _idle(self) -> bool:
+        return not self._request_in_progress and not self._messages
+
+    def close_if_idle(self) -> None:
+        """Close unless a request is being read or answered; one that is answered closes after its answer."""
+        if self._idle:
+            self.force_close()
+
+    def _await_head(self) -> None:
+        self._head_timer = self._loop.call_later(self.limits.head_s, self._head_overdue)
+
+    def _stop_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _head_overdue(self) -> None:
+        self._head_timer = None
+        if self._idle and self.transport is not None:
+            self.transport.abort()
+
+    def head_arrived(self) -> None:
+        """A whole head is here; the clock stops."""
+        self._stop_head_timer()
+
+    def pause_writing(self) -> None:
+        """The caller does not read; it has `write_s` to begin again."""
+        super().pause_writing()
+        self._write_timer = self._loop.call_later(self.limits.write_s, self._write_overdue)
+
+    def resume_writing(self) -> None:
+        """The caller reads again."""
+        self._stop_write_timer()
+        super().resume_writing()
+
+    def _stop_write_timer(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
+
+    def _write_overdue(self) -> None:
+        self._write_timer = None
+        if self.transport is not None:
+            # Closing would wait for the buffer that nobody reads.
+            self.transport.abort()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,  # noqa: ARG002  (the library's own signature)
+        exc: BaseException | None = None,
+        message: str | None = None,  # noqa: ARG002  (the library's own signature)
+    ) -> web.StreamResponse:
+        """Answer what the parser refused, without repeating a byte of it, and close."""
+        self._stop_head_timer()
+        if request.writer.output_size > 0:
+            raise ConnectionResetError("part of an answer is out, so no other can follow")
+        response = self._listener.refuse(_parse_refusal(exc) if isinstance(exc, _PARSE_ERRORS) else None)
+        response.force_close()
+        return response
+
+
+_PARSE_ERRORS: Final = (http_exceptions.HttpProcessingError,)
+
+
+def _parse_refusal(error: BaseException) -> ProxyError:
+    if isinstance(error, http_exceptions.LineTooLong):
+        return ProxyError("headers_too_large", "The request line or a header line is too long; send less.")
+    if isinstance(error, http_exceptions.BadHttpMessage) and "Too many headers" in str(error):
+        return ProxyError("headers_too_large", f"More than {HEADERS_MAX} header lines; send fewer.")
+    return ProxyError(
+        "bad_request", "The request is not well-formed HTTP/1.1; the client or a hop before it breaks it."
+    )
