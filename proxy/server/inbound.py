@@ -1,4 +1,4 @@
-"""One request as its caller sent it: raw target, raw header lines, the body on demand, and whether the caller is there."""
+"""One request as its caller sent it: raw target, raw header lines, the body on demand, whether the caller is there."""
 
 import asyncio
 from collections.abc import Callable

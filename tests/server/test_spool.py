@@ -1,0 +1,68 @@
+"""The spool: every reader gets every byte, the writer never runs further ahead than the bound."""
+
+import asyncio
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.server.spool import Spool
+
+PIECES = st.lists(st.binary(min_size=1, max_size=30), max_size=20)
+
+
+async def read_all(spool, reader, *, pause_at=None, gate=None):
+    seen = []
+    async for piece in spool.read(reader):
+        if pause_at is not None and len(seen) == pause_at:
+            await gate.wait()
+        seen.append(piece)
+    return b"".join(seen)
+
+
+@given(PIECES, st.integers(1, 100), st.integers(1, 4))
+def test_every_reader_gets_every_byte_in_order(pieces, bound, count):
+    async def run():
+        spool = Spool(bound)
+        readers = [asyncio.ensure_future(read_all(spool, spool.join())) for _ in range(count)]
+        for piece in pieces:
+            await spool.write(piece)
+            assert spool._size <= bound or not spool.readers
+        spool.finish()
+        assert set(await asyncio.gather(*readers)) == {b"".join(pieces)}
+
+    asyncio.run(run())
+
+
+async def test_the_writer_waits_for_the_slowest_reader_and_no_longer_than_it_stays():
+    spool, gate = Spool(10), asyncio.Event()
+    slow = spool.join()
+    quick = asyncio.ensure_future(read_all(spool, spool.join()))
+    reading = asyncio.ensure_future(read_all(spool, slow, pause_at=0, gate=gate))
+    writing = asyncio.ensure_future(spool.write(b"a" * 20))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not writing.done()
+    reading.cancel()
+    spool.leave(slow)
+    await writing
+    spool.finish()
+    assert await quick == b"a" * 20
+
+
+async def test_newcomers_may_join_while_the_first_byte_is_still_there():
+    spool = Spool(10)
+    first = asyncio.ensure_future(read_all(spool, spool.join()))
+    await spool.write(b"12345")
+    assert spool.whole
+    second = asyncio.ensure_future(read_all(spool, spool.join()))
+    await spool.write(b"6789012345")
+    assert not spool.whole
+    spool.finish()
+    assert await first == await second == b"123456789012345"
+
+
+async def test_without_readers_the_writer_never_waits():
+    spool = Spool(10)
+    for _ in range(100):
+        await spool.write(b"a" * 9)
+    assert spool._size <= 18
