@@ -1,0 +1,1 @@
+"""What can be seen from outside: metrics, and one log event per request."""

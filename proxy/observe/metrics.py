@@ -59,7 +59,6 @@ METRICS: Final[tuple[Metric, ...]] = (
     Metric("tokens_total",                     "counter",   ("team", "model", "type"),             "T*M*5", "Tokens as the gateway reported them (input, output, reasoning, cache_read, cache_creation)."),
     Metric("spent_credits_total",              "counter",   ("team", "model"),                     "T*M",   "Credits charged; the ledger has the exact amounts."),
     Metric("reservations_total",               "counter",   ("outcome",),                          "4",     "Holds by how they ended (settled, released, expired, overrun)."),
-    Metric("mcp_requests_total",               "counter",   ("suite", "method", "outcome"),        "S*8*4", "JSON-RPC calls of MCP clients."),
     Metric("mcp_tool_calls_total",             "counter",   ("team", "suite", "tool", "outcome"),  "capped","Tool calls (executed, refused, tool_error)."),
     Metric("operations_open",                  "gauge",     ("kind",),                             "3",     "Operations still running at the gateway (image, video, response)."),
     Metric("event_loop_lag_seconds",           "histogram", (),                                    "11",    "How late the event loop woke up: the pause every caller felt.", _OWN_S),

@@ -35,7 +35,7 @@ def test_labels_are_from_closed_sets():
     """No key, path, id or prompt ever is a label."""
     used = {label for row in METRICS for label in row.labels}
     assert used == {
-        "team", "route", "code", "reason", "cache", "model", "side", "type", "outcome", "suite", "method", "tool",
+        "team", "route", "code", "reason", "cache", "model", "side", "type", "outcome", "suite", "tool",
         "kind", "version", "metric",
     }  # fmt: skip
 

@@ -21,6 +21,15 @@ def test_every_metric_is_documented():
         assert f"`sluicegate_{row.name}`" in TEXT
 
 
+def test_every_metric_of_the_table_is_fed():
+    """A metric that nothing feeds is a flat line on somebody's dashboard."""
+    pytest.importorskip("proxy.server.app", reason="not part of this build")
+    source = "\n".join(path.read_text("utf-8") for path in (README.parent / "proxy").rglob("*.py"))
+    for row in METRICS:
+        # Once in the table, once where it is counted.
+        assert source.count(f'"{row.name}"') > 1, row.name
+
+
 def test_links_lead_to_files_that_are_there():
     for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", TEXT):
         assert (README.parent / target).exists(), target
