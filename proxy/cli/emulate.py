@@ -20,6 +20,15 @@ def _credits(context: click.Context, parameter: click.Parameter, value: str) -> 
     return amount
 
 
+def _list_faults(context: click.Context, parameter: click.Parameter, value: bool) -> None:  # noqa: ARG001 - click's form
+    from proxy.emulator.faults.table import FAULTS
+
+    if value:
+        for fault in FAULTS.values():
+            click.echo(f"{fault.name:<20}{fault.help}")
+        context.exit()
+
+
 @click.command()
 @click.option("--listen", default="127.0.0.1:8790", show_default=True, metavar="HOST:PORT", help="Port 0 picks one.")
 @click.option("--groups-listen", metavar="HOST:PORT", help="Serve the member-group service too.")
@@ -34,6 +43,7 @@ def _credits(context: click.Context, parameter: click.Parameter, value: str) -> 
 @click.option("--segment", default="partner", show_default=True, help="Path segment and header prefix, native routes.")
 @click.option("--jobs-polls", default=2, show_default=True, help="Polls until a background job is done.")
 @click.option("--fault", "faults", multiple=True, metavar="'NAME key=value'", help="Arm a fault; may be repeated.")
+@click.option("--list-faults", is_flag=True, is_eager=True, expose_value=False, callback=_list_faults, help="And stop.")
 def emulate(listen: str, groups_listen: str | None, chunk_delay: float, **given: Any) -> None:
     """Serve the emulated gateway until SIGTERM or SIGINT."""
     from proxy.emulator.options import Options

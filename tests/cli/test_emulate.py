@@ -64,11 +64,17 @@ def test_a_mistake_is_explained_and_ends_it(arguments, word):
     assert word in done.output
 
 
+def test_the_faults_can_be_listed():
+    done = CliRunner().invoke(emulate, ["--list-faults"])
+    assert done.exit_code == 0
+    assert "\nreset-before-head   the connection is reset" in done.output
+
+
 def test_every_option_of_a_run_has_a_flag():
     from dataclasses import fields
 
     from proxy.emulator.options import Options
 
-    flags = {parameter.name for parameter in emulate.params} - {"groups_listen"}
+    flags = {parameter.name for parameter in emulate.params} - {"groups_listen", "list_faults"}
     renamed = {"host": "listen", "port": "listen", "chunk_delay_s": "chunk_delay"}
     assert {renamed.get(field.name, field.name) for field in fields(Options)} == flags
