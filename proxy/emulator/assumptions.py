@@ -52,6 +52,7 @@ RPC_VERSIONS: Final = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 # responses-only on chat: the error table's 400, not the endpoint description's 404.
 # balance       A call is refused when the balance is not above 0; the last call may take it below.
 # charge        The whole answer is charged when it is ready, whether or not the caller stays to read it.
+# cancelling    A cancelled response shows no usage and keeps its charge.
 # counting      A request refused by a limit does not count under it. 413, 401 and the edge block count nowhere.
 # reservations  Counted after a request proved valid, just before its credits are checked.
 # tool limits   Counted when a call is let through, whatever becomes of it; billing counts 2xx only.

@@ -53,6 +53,11 @@ async def _state(gateway: "Gateway", _value: Any, _query: Mapping[str, str]) -> 
     }
 
 
+async def _faults(_gateway: "Gateway", _value: Any, _query: Mapping[str, str]) -> Any:
+    """Every fault there is, with its parameters."""
+    return {fault.name: fault.help for fault in FAULTS.values()}
+
+
 async def _arm(gateway: "Gateway", value: Any, _query: Mapping[str, str]) -> Any:
     """`{"fault": "429 retry=5 times=2 prefix=/v1/gateway/mcp/"}`, or its parts as fields next to `name`."""
     if "fault" in value:
@@ -110,6 +115,7 @@ Control = Callable[["Gateway", Any, Mapping[str, str]], Awaitable[Any]]
 CONTROLS: Final[Mapping[tuple[str, str], Control]] = {
     ("GET",    "journal"): _journal,
     ("GET",    "state"):   _state,
+    ("GET",    "faults"):  _faults,
     ("POST",   "faults"):  _arm,
     ("DELETE", "faults"):  _disarm,
     ("POST",   "reset"):   _reset,

@@ -47,11 +47,12 @@ class Gateway:
         return f"http://{host}:{self.port}"
 
     async def start(self) -> None:
+        # A gateway started again listens where it listened before: tests take it away and bring it back.
         # Cancelling handlers is how the journal learns that a caller left while nothing was being written.
         self._server = web.Server(self._handle, handler_cancellation=True, auto_decompress=False, access_log=None)
         self._runner = web.ServerRunner(self._server, shutdown_timeout=0.1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, self.options.host, self.options.port)
+        site = web.TCPSite(self._runner, self.options.host, self.port or self.options.port)
         await site.start()
         self.port = self._runner.addresses[0][1]
         self.world.origin = self.url

@@ -2,7 +2,8 @@
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -10,6 +11,9 @@ from proxy.emulator.money import credit_text
 
 BODY_KEPT_BYTES: Final = 65_536
 """Longer request bodies are remembered by length and digest only."""
+
+REQUESTS_KEPT: Final = 50_000
+"""Older requests are forgotten, so that an emulator under load for days stays small; numbers go on counting."""
 
 
 @dataclass(slots=True, eq=False)
@@ -75,11 +79,12 @@ class Seen:
 
 
 class Journal(Sequence[Seen]):
-    """All requests in order of arrival, and the bell that rings whenever one of them changes."""
+    """The newest requests in order of arrival, and the bell that rings whenever one of them changes."""
 
     def __init__(self) -> None:
-        self._seen: list[Seen] = []
+        self._seen: deque[Seen] = deque(maxlen=REQUESTS_KEPT)
         self._number = 0
+        self._waiting = 0
         self._bell = asyncio.Event()
 
     def open(self, method: str, target: str, headers: list[tuple[str, str]]) -> Seen:
@@ -91,21 +96,29 @@ class Journal(Sequence[Seen]):
 
     def ring(self) -> None:
         """Something changed: everyone who waits looks again."""
-        self._bell.set()
-        self._bell = asyncio.Event()
+        if self._waiting:
+            self._bell.set()
+            self._bell = asyncio.Event()
 
     async def wait_for(self, holds: Callable[[Sequence[Seen]], bool], within_s: float = 10.0) -> None:
         """Return as soon as `holds(journal)`; raises TimeoutError after `within_s` real seconds."""
-        async with asyncio.timeout(within_s):
-            while not holds(self):
-                await self._bell.wait()
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(within_s):
+                while not holds(self):
+                    await self._bell.wait()
+        finally:
+            self._waiting -= 1
 
     def clear(self) -> None:
         self._seen.clear()
         self.ring()
 
     def __getitem__(self, index: Any) -> Any:
-        return self._seen[index]
+        return list(self._seen)[index] if isinstance(index, slice) else self._seen[index]
+
+    def __iter__(self) -> Iterator[Seen]:
+        return iter(self._seen)
 
     def __len__(self) -> int:
         return len(self._seen)

@@ -31,10 +31,26 @@ async def test_it_prints_its_url_and_keys_serves_and_ends_quickly(number):
     assert (process.returncode, errors) == (0, b"")
 
 
+async def test_it_serves_the_group_service_when_asked():
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", START, "--listen", "127.0.0.1:0", "--groups-listen", "127.0.0.1:0",
+        stdout=asyncio.subprocess.PIPE, cwd=ROOT,
+    )  # fmt: skip
+    await process.stdout.readline()
+    line = (await process.stdout.readline()).decode()
+    url, token = re.search(r"(http://[\d.:]+), x-access-token (\S+)", line).groups()
+    request = urllib.request.Request(f"{url}/v1/admin/member-groups/1/", headers={"x-access-token": token})
+    answer = await asyncio.to_thread(lambda: urllib.request.urlopen(request, timeout=10).read())
+    process.terminate()
+    await process.wait()
+    assert b'"success":true' in answer
+
+
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
         (["--listen", "nowhere"], "HOST:PORT"),
+        (["--groups-listen", "x"], "HOST:PORT"),
         (["--credits", "many"], "not a number of credits"),
         (["--credits", "NaN"], "from 0"),
         (["--fault", "nonsense", "--listen", "127.0.0.1:0"], "no fault 'nonsense'"),
@@ -48,11 +64,17 @@ def test_a_mistake_is_explained_and_ends_it(arguments, word):
     assert word in done.output
 
 
+def test_the_faults_can_be_listed():
+    done = CliRunner().invoke(emulate, ["--list-faults"])
+    assert done.exit_code == 0
+    assert "\nreset-before-head   the connection is reset" in done.output
+
+
 def test_every_option_of_a_run_has_a_flag():
     from dataclasses import fields
 
     from proxy.emulator.options import Options
 
-    flags = {parameter.name for parameter in emulate.params}
+    flags = {parameter.name for parameter in emulate.params} - {"groups_listen", "list_faults"}
     renamed = {"host": "listen", "port": "listen", "chunk_delay_s": "chunk_delay"}
     assert {renamed.get(field.name, field.name) for field in fields(Options)} == flags

@@ -42,6 +42,10 @@ async def test_faults_can_be_armed_and_cleared(api):
     assert (await api.chat()).status == 200
 
 
+async def test_the_faults_there_are_can_be_listed(api):
+    assert (await control(api, "GET", "faults"))["no-usage"] == "usage nowhere"
+
+
 async def test_gates_can_be_waited_for_and_opened(api):
     task = asyncio.create_task(api.chat("[[fault:slow gate=a]]"))
     await control(api, "POST", "gates", {"wait": "a"})

@@ -4,6 +4,8 @@ import hashlib
 import aiohttp
 import pytest
 
+from proxy.emulator.journal import REQUESTS_KEPT, Journal
+
 
 async def test_a_request_is_remembered_as_it_came(api):
     body = b'{"model":"gpt-4o","messages":[{"role":"user","content":"a"}]}'
@@ -41,6 +43,14 @@ async def test_a_caller_who_leaves_a_stream_is_noticed(api):
         await api.gateway.wait_for_gate("a")
     await api.gateway.wait_for(lambda journal: journal[0].caller_gone)
     assert api.gateway.journal[0].answered_bytes > 0
+
+
+async def test_only_the_newest_requests_are_kept_and_numbers_go_on():
+    journal = Journal()
+    for _ in range(REQUESTS_KEPT + 2):
+        journal.open("GET", "/", [])
+    assert (len(journal), journal[0].number, journal[-1].number) == (REQUESTS_KEPT, 3, REQUESTS_KEPT + 2)
+    assert [seen.number for seen in journal[:2]] == [3, 4]
 
 
 async def test_waiting_for_what_never_comes_ends(api):

@@ -64,11 +64,15 @@ async def test_breaking_what_a_fact_rests_on_fails_its_test(mutation, emulated):
     path, _, name = FACTS[mutation.fact].partition("::")
     test = getattr(load(HERE / path), name)
     with broken(mutation), pytest.raises(Exception):  # noqa: B017, PT012 - how and where the test fails is its own matter
-        if "emulated" in inspect.signature(test).parameters:
-            await test(emulated)
-        else:
-            async with emulated() as api:
-                await test(api)
+        match list(inspect.signature(test).parameters):
+            case ["emulated"]:
+                await test(emulated)
+            case ["groups"]:
+                async with load(HERE / path).serving() as groups:
+                    await test(groups)
+            case _:
+                async with emulated() as api:
+                    await test(api)
 
 
 def test_every_fact_is_broken_at_least_once():

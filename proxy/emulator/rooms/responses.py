@@ -1,56 +1,20 @@
 """The Responses-style endpoint: items instead of messages, numbered events, background jobs and chains."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from proxy.emulator.answers import Answer, Family, Refused, bad_parameter, event, event_answer, json_answer
+from proxy.emulator.answers import Answer, Family, Refused, bad_parameter, event_answer, json_answer
 from proxy.emulator.assumptions import CREATED
 from proxy.emulator.catalog import Model, Trait
 from proxy.emulator.lookup import responses_model
 from proxy.emulator.mind import ANY_TOOL, Finish, Question, Reply, canonical, is_starved, reasoning_tokens, reply_to
-from proxy.emulator.rooms.chat import is_closed
-from proxy.emulator.shapes import Field, Shape, read_shaped
+from proxy.emulator.rooms.responses_body import FIELDS, check_ranges
+from proxy.emulator.rooms.responses_events import stream
+from proxy.emulator.shapes import read_shaped
 from proxy.emulator.words import hex_id, input_tokens, last_user_text
 from proxy.emulator.world import Call, World
 
 OUTPUT_TOKENS_DEFAULT: Final = 4096
-
-# fmt: off
-# Items are messages, results of calls, reasoning and more: only what all of them share is judged.
-ITEM: Final = (
-    Field("type",                 Shape.STRING),
-    Field("role",                 Shape.STRING),
-    Field("content",              Shape.TEXT_OR_PARTS, inside=(Field("type", Shape.STRING),
-                                                               Field("text", Shape.STRING))),
-)
-TOOL: Final = (
-    Field("type",                 Shape.STRING, required=True),
-    Field("name",                 Shape.STRING),
-    Field("parameters",           Shape.OBJECT),
-)
-FORMAT: Final = (
-    Field("type",                 Shape.STRING, required=True),
-    Field("strict",               Shape.BOOLEAN),
-    Field("schema",               Shape.OBJECT),
-)
-FIELDS: Final = (
-    Field("model",                Shape.STRING, required=True),
-    Field("input",                Shape.ARRAY,  required=True, inside=ITEM),
-    Field("instructions",         Shape.STRING),
-    Field("max_output_tokens",    Shape.INTEGER),
-    Field("stream",               Shape.BOOLEAN),
-    Field("temperature",          Shape.NUMBER),
-    Field("tools",                Shape.ARRAY,  inside=TOOL),
-    Field("tool_choice",          Shape.TEXT_OR_OBJECT, inside=(Field("name", Shape.STRING),)),
-    Field("reasoning",            Shape.OBJECT, inside=(Field("effort", Shape.STRING), Field("summary", Shape.STRING))),
-    Field("text",                 Shape.OBJECT, inside=(Field("format", Shape.OBJECT, inside=FORMAT),)),
-    Field("background",           Shape.BOOLEAN),
-    Field("previous_response_id", Shape.STRING),
-    Field("store",                Shape.BOOLEAN),
-    Field("metadata",             Shape.OBJECT),
-)
-# fmt: on
 
 
 @dataclass(slots=True)
@@ -75,7 +39,7 @@ class Kept:
 def create(world: World, call: Call) -> Answer:
     body = read_shaped(call.body, FIELDS)
     model = responses_model(body["model"])
-    _check_ranges(body, model)
+    check_ranges(body, model)
     parent = _parent(world, call, body)
     question = _question(body, model)
     world.reserve(call)
@@ -111,81 +75,6 @@ def cancel(world: World, call: Call) -> Answer:
     if kept.polls_left > 0:
         kept.cancelled = True
     return json_answer(kept.shown(world.options.jobs_polls), family=Family.RESPONSES)
-
-
-def stream(value: dict[str, Any], reply: Reply) -> Iterator[bytes]:
-    """All events of a response; each carries its number, the last repeats the whole response."""
-    number = -1
-
-    def named(kind: str, **rest: Any) -> bytes:
-        nonlocal number
-        number += 1
-        return event({"type": kind, "sequence_number": number, **rest}, kind)
-
-    begun = {**value, "status": "in_progress", "output": [], "usage": None, "incomplete_details": None}
-    if value["background"]:
-        yield named("response.queued", response={**begun, "status": "queued"})
-    yield named("response.created", response=begun)
-    yield named("response.in_progress", response=begun)
-    for index, item in enumerate(value["output"]):
-        opened, events = _item_events(item, reply)
-        yield named("response.output_item.added", output_index=index, item=opened)
-        for kind, rest in events:
-            yield named(kind, item_id=item["id"], output_index=index, **rest)
-        yield named("response.output_item.done", output_index=index, item=item)
-    yield named(f"response.{value['status']}", response=value)
-
-
-def _item_events(item: dict[str, Any], reply: Reply) -> tuple[dict[str, Any], list[tuple[str, dict[str, Any]]]]:
-    """An output item as its stream begins it, and the events that fill it."""
-    match item["type"]:
-        case "reasoning":
-            parts = [part for part in item["summary"] for part in _summary_events(part, reply)]
-            return {**item, "summary": []}, parts
-        case "function_call":
-            arguments = item["arguments"]
-            deltas = [arguments[start : start + 16] for start in range(0, len(arguments), 16)]
-            events = [("response.function_call_arguments.delta", {"delta": delta}) for delta in deltas]
-            done = ("response.function_call_arguments.done", {"arguments": arguments, "name": item["name"]})
-            return {**item, "arguments": "", "status": "in_progress"}, [*events, done]
-        case _:
-            part = item["content"][0]
-            here: dict[str, Any] = {"content_index": 0}
-            events = [("response.content_part.added", {**here, "part": {**part, "text": ""}})]
-            events += [
-                ("response.output_text.delta", {**here, "delta": piece, "logprobs": []}) for piece in reply.pieces
-            ]
-            events.append(("response.output_text.done", {**here, "text": part["text"], "logprobs": []}))
-            events.append(("response.content_part.done", {**here, "part": part}))
-            return {**item, "content": [], "status": "in_progress"}, events
-
-
-def _summary_events(part: dict[str, Any], reply: Reply) -> Iterator[tuple[str, dict[str, Any]]]:
-    here: dict[str, Any] = {"summary_index": 0}
-    yield "response.reasoning_summary_part.added", {**here, "part": {**part, "text": ""}}
-    for piece in reply.thoughts:
-        yield "response.reasoning_summary_text.delta", {**here, "delta": piece}
-    yield "response.reasoning_summary_text.done", {**here, "text": part["text"]}
-    yield "response.reasoning_summary_part.done", {**here, "part": part}
-
-
-def _check_ranges(body: dict[str, Any], model: Model) -> None:
-    limit = body.get("max_output_tokens")
-    if limit is not None and limit < 1:
-        raise bad_parameter("max_output_tokens must be at least 1")
-    temperature = body.get("temperature")
-    if temperature is not None and Trait.TEMPERATURE_ONE in model.traits and temperature != 1:
-        raise bad_parameter(f"Model '{model.name}' accepts only temperature = 1")
-    reasoning = body.get("reasoning") or {}
-    if reasoning.get("effort") not in (None, "low", "medium", "high"):
-        raise bad_parameter("reasoning.effort must be low, medium or high")
-    if reasoning.get("summary") not in (None, "auto", "none"):
-        raise bad_parameter("reasoning.summary must be auto or none")
-    if not body["input"]:
-        raise bad_parameter("input must not be empty")
-    layout = (body.get("text") or {}).get("format") or {"type": "text"}
-    if layout.get("type") == "json_schema" and layout.get("strict") is True and not is_closed(layout.get("schema")):
-        raise bad_parameter("text.format.schema must be a valid schema with additionalProperties = false")
 
 
 def _parent(world: World, call: Call, body: dict[str, Any]) -> Kept | None:
