@@ -7,11 +7,6 @@ import sys
 from pathlib import Path
 from urllib.request import Request, urlopen
 
-import pytest
-
-pytest.importorskip("proxy.server.app", reason="not part of this build")
-pytest.importorskip("proxy.emulator.gateway", reason="not part of this build")
-
 DEMO = [sys.executable, "-m", "proxy", "demo"]
 
 

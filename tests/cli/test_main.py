@@ -1,4 +1,3 @@
-import importlib.util
 import os
 import subprocess
 import sys
@@ -44,8 +43,6 @@ def test_version_is_the_package_s():
 
 @pytest.mark.parametrize("row", COMMANDS, ids=lambda row: row.name)
 def test_every_command_of_the_table_is_there_and_explains_itself(row):
-    if importlib.util.find_spec(f"proxy.cli.{row.name}") is None:
-        pytest.skip("not part of this build")
     command = cli.get_command(click.Context(cli), row.name)
     assert command is not None
     assert command.name == row.name

@@ -52,8 +52,6 @@ def a_process(*arguments, lines, **environ):
 
 @pytest.fixture(scope="module")
 def gateway():
-    pytest.importorskip("proxy.emulator.gateway", reason="not part of this build")
-    pytest.importorskip("proxy.server.app", reason="not part of this build")
     with a_process("emulate", "--listen", "127.0.0.1:0", lines=1) as (_, shown):
         yield re.search(r"http://\S+?(?=,|\s)", shown)[0]
 
@@ -142,7 +140,6 @@ def test_policies_that_are_wrong_stop_the_start(gateway, folder):
 
 
 def test_a_taken_port_is_one_line():
-    pytest.importorskip("proxy.server.app", reason="not part of this build")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("hatchling")
-
 ROOT = Path(__file__).parents[2]
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 
-class Refusal(Exception):  # noqa: N818 - it is an answer, not a mistake of ours
+class Refusal(Exception):
     """A rule turned the request away."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -62,8 +62,8 @@ class Group:
     models: dict[int, bool] = field(default_factory=dict)
 
 
-MASTER_TOKEN: Final = "emu-master-token"  # noqa: S105 - a documented value of the double
-DELEGATE_TOKEN: Final = "emu-delegate-token"  # noqa: S105 - a documented value of the double
+MASTER_TOKEN: Final = "emu-master-token"
+DELEGATE_TOKEN: Final = "emu-delegate-token"
 
 ACCOUNTS: Final[Mapping[str, Account]] = {
     MASTER_TOKEN: Account(101, master=True),
