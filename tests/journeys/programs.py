@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -61,9 +62,10 @@ class Program:
 @contextmanager
 def program(home: Path, *arguments: str, ready: str, **environ: str) -> Iterator[Program]:
     """A command that is ready with the line in which the words `ready` stand; it is killed if it is still there."""
-    log = home / f"{arguments[0]}.log"
+    number, name = tempfile.mkstemp(prefix=f"{arguments[0]}-", suffix=".log", dir=home)
+    log = Path(name)
     with (
-        log.open("w") as errors,
+        open(number, "w") as errors,
         subprocess.Popen(
             command(*arguments),
             stdout=subprocess.PIPE,
