@@ -137,12 +137,21 @@ def result(call_id: bytes | None, value: Any) -> bytes:
     return orjson.dumps({"jsonrpc": "2.0", "id": orjson.Fragment(call_id or NULL_ID), "result": value})
 
 
-def error(call_id: bytes | None, code: int, message: str, data: Mapping[str, Any] | None = None) -> bytes:
-    """An error for the caller's id; null when nobody knows it."""
+def error(
+    call_id: bytes | None,
+    code: int,
+    message: str,
+    data: Mapping[str, Any] | None = None,
+    beside: Mapping[str, Any] | None = None,
+) -> bytes:
+    """An error for the caller's id; null when nobody knows it.
+
+    beside: members next to those of JSON-RPC, for callers that read the gateway's own form.
+    """
     body: dict[str, Any] = {"code": code, "message": message}
     if data:
         body["data"] = data
-    return orjson.dumps({"jsonrpc": "2.0", "id": orjson.Fragment(call_id or NULL_ID), "error": body})
+    return orjson.dumps({"jsonrpc": "2.0", "id": orjson.Fragment(call_id or NULL_ID), "error": body, **(beside or {})})
 
 
 def unsupported_version(call_id: bytes | None, asked: str | None) -> bytes:

@@ -14,7 +14,7 @@ from proxy.core import errorbody, jsonrpc
 from proxy.core.headers import ForbiddenHeader, Retry, headers_down, retry, retry_after_s
 from proxy.core.ledger import Ending
 from proxy.core.policy import ErrorForm, McpErrors
-from proxy.errors import BUDGET, PAUSED, TURN, UPSTREAM, ProxyError
+from proxy.errors import BUDGET, NOT_ALLOWED, PAUSED, TURN, UPSTREAM, ProxyError
 from proxy.server.call import Call
 from proxy.server.parts import Parts
 from proxy.server.routes import Dialect
@@ -152,16 +152,17 @@ def gateway_error(call: Call, answer: Answer, body: bytes, parts: Parts) -> web.
         **waits.headers,
     }
     if call.dialect is Dialect.MCP and (code := _rpc_code(answer.status)) is not None:
-        data = {
-            "reason": said.reason or "gateway",
-            "status": answer.status,
-            "retry_after_s": after_s,
-            "resets_at": None if resets_at_s is None else instant_text(resets_at_s),
-        }
+        data = _rpc_data(said, answer.status, after_s, resets_at_s)
         status, told = rpc_form(call, answer.status, code, said.message, data)
         return respond(call, parts, status, told, {**headers, "content-type": JSON})
-    if call.policy.errors is ErrorForm.PASSTHROUGH or (call.dialect is Dialect.MCP and _is_json(answer)):
+    if call.policy.errors is ErrorForm.PASSTHROUGH:
         return respond(call, parts, answer.status, body, headers)
+    if call.dialect is Dialect.MCP:
+        # Clients show the sentence of a JSON-RPC error whatever the status, and nothing of a bare `detail`.
+        code = NOT_ALLOWED if answer.status == 403 else jsonrpc.INVALID_REQUEST
+        data = _rpc_data(said, answer.status, after_s, resets_at_s)
+        told = jsonrpc.error(call.rpc_id, code, said.message, data, beside={"detail": said.detail})
+        return respond(call, parts, answer.status, told, {**headers, "content-type": JSON})
     told = errorbody.gateway_body(said, call.id, after_s=after_s, resets_at_s=resets_at_s)
     return respond(call, parts, answer.status, told, {**headers, "content-type": JSON})
 
@@ -170,8 +171,15 @@ def _rpc_code(status: int) -> int | None:
     return _MCP_STATUS.get(status, UPSTREAM if status >= 500 else None)
 
 
-def _is_json(answer: Answer) -> bool:
-    return "json" in answer.content_type.lower()
+def _rpc_data(
+    said: errorbody.GatewayError, status: int, after_s: float | None, resets_at_s: float | None
+) -> dict[str, Any]:
+    return {
+        "reason": said.reason or "gateway",
+        "status": status,
+        "retry_after_s": after_s,
+        "resets_at": None if resets_at_s is None else instant_text(resets_at_s),
+    }
 
 
 def _header(answer: Answer, name: str) -> str | None:

@@ -1,0 +1,51 @@
+"""One emulated gateway and one proxy in front of it for all journeys of a worker; the gateway is as new for each."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.journeys.programs import Emulated, emulating, proxying
+
+CLIENTS_READ = ("OPENAI_", "ANTHROPIC_", "MCP_", "SLUICEGATE_", "LANGCHAIN_", "LANGSMITH_")
+"""Beginnings of variables that would send a client elsewhere, or give it another key."""
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients run inside the tests: nothing that whoever runs them has set shall lead one past the proxy."""
+    import os
+
+    for name in list(os.environ):
+        if name.startswith(CLIENTS_READ) or name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="session")
+def _emulated(home: Path) -> Iterator[Emulated]:
+    with emulating(home) as gateway:
+        yield gateway
+
+
+@pytest.fixture(scope="session")
+def _url(home: Path, _emulated: Emulated) -> Iterator[str]:
+    with proxying(home, _emulated.url) as url:
+        yield url
+
+
+@pytest.fixture
+def gateway(_emulated: Emulated) -> Emulated:
+    """The gateway without faults, with full balances and an empty journal."""
+    _emulated.reset()
+    return _emulated
+
+
+@pytest.fixture
+def url(_url: str, gateway: Emulated) -> str:
+    """The proxy, in open mode, in front of `gateway`."""
+    return _url
