@@ -25,6 +25,7 @@ class Family(Enum):
     MESSAGES = "messages"
     RESPONSES = "responses"
     MCP = "mcp"
+    MEDIA = "media"
 
 
 class End(Enum):

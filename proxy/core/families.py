@@ -264,11 +264,26 @@ def read_mcp(answer: Answer, _name: bytes, tree: Tree) -> None:
 
 Read = Callable[[Answer, bytes, Tree], None]
 
+# --- media ---
+
+
+def read_media(answer: Answer, _name: bytes, tree: Tree) -> None:
+    """An answer about images or a video: the work itself, or the id of work that goes on."""
+    answer.begun = answer.answered = True
+    identifier = tree.get("operation_id")
+    if isinstance(identifier, str) and 0 < len(identifier) <= 1024:
+        answer.response_id = identifier
+    answer.status = word(tree.get("status")) or answer.status
+    if "credits" in tree:
+        note_credits(answer, tree["credits"])
+
+
 READERS: Final[Mapping[Family, Read]] = {
     Family.CHAT: read_chat,
     Family.MESSAGES: read_messages,
     Family.RESPONSES: read_responses,
     Family.MCP: read_mcp,
+    Family.MEDIA: read_media,
 }
 
 _CHOICE_TEXTS: Final = (*_CHAT_TEXTS, *_CHAT_THOUGHTS, "tool_calls.*.function.arguments", "audio.transcript")
@@ -277,6 +292,7 @@ _ITEM_TEXTS: Final = ("content.*.text", "content.*.refusal", "arguments", "input
 PATHS: Final = Paths.of(
     whole=(
         *("type", "object", "model", "id", "status", "usage", "error", "detail", "code", "message", "credits"),
+        "operation_id",
         *("sequence_number", "created_at", "stop_reason", "method", "result.isError", "incomplete_details"),
         *("choices.*.index", "choices.*.finish_reason", "content.*.type", "output.*.type", "item.type"),
         *("delta.type", "delta.stop_reason", "content_block.type"),

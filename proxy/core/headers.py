@@ -22,6 +22,8 @@ MCP_LEGACY_VERSIONS: Final = frozenset({"2024-11-05", "2025-03-26", "2025-06-18"
 
 _UP: Final = frozenset({"content-type", "traceparent", "tracestate"})
 
+_RANGES: Final = frozenset({"range", "if-range"})
+
 _DOWN: Final = frozenset(
     {
         "content-type", "content-disposition", "content-range", "accept-ranges", "etag", "last-modified",
@@ -35,17 +37,23 @@ _FORBIDDEN: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 def headers_up(
-    sent: Iterable[tuple[str, str]], *, native_segment: str | None, pin_version: bool, mcp: bool
+    sent: Iterable[tuple[str, str]],
+    *,
+    native_segment: str | None,
+    pin_version: bool,
+    mcp: bool,
+    ranges: bool = False,
 ) -> dict[str, str]:
     """The caller's header lines that go to the gateway, by lower-case name; the first of repeated lines counts.
 
     native_segment: prefix of the version and beta headers on the native routes, None on all others.
     pin_version:    send the documented version whatever came.
+    ranges:         the route answers a part of its bytes when asked for it.
     """
     came: dict[str, str] = {}
     for name, value in sent:
         came.setdefault(name.lower(), value)
-    up = {name: value for name, value in came.items() if name in _UP}
+    up = {name: value for name, value in came.items() if name in _UP or (ranges and name in _RANGES)}
     if native_segment is not None:
         version = next((came[name] for name in VERSION_NAMES if name in came), NATIVE_VERSION)
         up[f"{native_segment}-version"] = NATIVE_VERSION if pin_version else version

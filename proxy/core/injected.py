@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import orjson
 
-from proxy.core.splice import addition, members, splice
+from proxy.core.splice import addition, members, removal, splice
 from proxy.core.sse import EVENT_MAX
 
 _BLANK_LINE: Final = re.compile(rb"(?>\r\n|\r|\n){2}")
@@ -77,14 +77,6 @@ def _without_usage(frame: bytes) -> bytes:
     if not isinstance(chunk, dict) or "usage" not in chunk:
         return frame
     if chunk["usage"] is None:
-        return frame[:start] + _without_member(frame[start:end]) + frame[end:]
+        text = frame[start:end]
+        return frame[:start] + splice(text, [removal(text, members(text)["usage"])]) + frame[end:]
     return b"" if chunk.get("choices") == [] else frame
-
-
-def _without_member(text: bytes) -> bytes:
-    """The object without its `usage`, and without the comma that joined it to its neighbour."""
-    usage = members(text)["usage"]
-    before, after = text[: usage.name_start], text[usage.end :]
-    if (stripped := before.rstrip()).endswith(b","):
-        return stripped[:-1] + after
-    return before + after.lstrip().removeprefix(b",")

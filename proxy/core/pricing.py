@@ -3,6 +3,7 @@
 Until policies carry prices there is one price for every model and one flat ceiling for every call that can spend.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
@@ -70,7 +71,20 @@ def metered(usage: Usage, family: Family, output_bytes: int, input_bytes: int, p
     return Figures(gateway, reported, seen)
 
 
-def _gateway_credits(amount: Decimal) -> Credits | None:
+def told_in_headers(headers: Iterable[tuple[str, str]], price: Price = FLAT_PRICE) -> Figures:
+    """What an answer's header says of its cost: credits charged, or tokens where the body is no JSON (speech)."""
+    told = {name.lower(): value for name, value in headers}
+    charged = told.get("x-credits-charged")
+    tokens_in, tokens_out = (_count(told.get(name)) for name in ("x-input-tokens", "x-output-tokens"))
+    reported = None if tokens_in is None else token_credits(tokens_in, tokens_out or 0, price)
+    return Figures(None if charged is None else _gateway_credits(charged), reported)
+
+
+def _count(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) <= 12 else None
+
+
+def _gateway_credits(amount: Decimal | str) -> Credits | None:
     try:
         return credits_of(amount)
     except ValueError:

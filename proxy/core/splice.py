@@ -76,3 +76,24 @@ def addition(body: bytes, name: str, value: Any) -> Edit:
     at = body.index(b"{") + 1
     comma = b"" if body[_gap(body, at)] == 0x7D else b","
     return at, at, orjson.dumps(name) + b":" + orjson.dumps(value) + comma
+
+
+def removal(body: bytes, member: Member) -> Edit:
+    """The edit that takes a member out, and the comma that joined it to a neighbour."""
+    before, after = body[: member.name_start], body[member.end :]
+    kept = before.rstrip()
+    if kept.endswith(b","):
+        return len(kept) - 1, member.end, b""
+    gap = len(after) - len(after.lstrip().removeprefix(b","))
+    return member.name_start, member.end + gap, b""
+
+
+def renamed(body: bytes, names: dict[str, str]) -> bytes:
+    """The body with top-level members under other names; one whose new name is taken stays as it is."""
+    found = members(body)
+    edits = [
+        (member.name_start, member.name_end, orjson.dumps(names[name]))
+        for name, member in found.items()
+        if name in names and names[name] not in found
+    ]
+    return splice(body, edits) if edits else body

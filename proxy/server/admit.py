@@ -17,9 +17,21 @@ _FAMILIES: Final = {
     "responses": Family.RESPONSES,
     "response": Family.RESPONSES,
     "cancel": Family.RESPONSES,
+    "chatbot": Family.CHAT,
+    "images": Family.MEDIA,
+    "image": Family.MEDIA,
+    "videos": Family.MEDIA,
+    "video": Family.MEDIA,
     "mcp": Family.MCP,
 }
 """Wire format of the answers that carry usage, by route."""
+
+
+_BEGINS: Final = {"responses": "response", "images": "image", "videos": "video"}
+"""Routes whose work may go on at the gateway after their answer, and what kind of operation it is then."""
+
+_TELLS: Final = frozenset({"response", "cancel", "image", "video"})
+"""Routes whose answers tell how an operation stands."""
 
 
 async def admit(call: Call, parts: Parts) -> web.StreamResponse | None:
@@ -69,9 +81,10 @@ def _follower(call: Call, parts: Parts) -> Follow | None:
     assert call.match is not None
     assert call.team is not None
     team, name = call.team.name, call.match.route.name
-    if name == "responses" and call.facts is not None and call.facts.background:
-        return lambda exchange: parts.operations.take_over(team, exchange)
-    if name in ("response", "cancel"):
+    begins = name in _BEGINS and (name != "responses" or (call.facts is not None and call.facts.background))
+    if begins:
+        return lambda exchange: parts.operations.take_over(team, _BEGINS[name], exchange)
+    if name in _TELLS:
         operation_id = call.match.values["id"]
 
         def told(exchange: Exchange) -> bool:

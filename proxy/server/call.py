@@ -29,6 +29,7 @@ class Call:
     slot:     the place claimed for an exchange that identical calls may share.
     shared:   the answer is read from an exchange that others may read too.
     joined:   it was somebody else's call that fetched it.
+    wav:      the caller wants speech with a WAV header.
     taker:    takes out of the answer the usage that we asked for and the caller did not.
     owns:     the id in the answer that was given to the team.
     began_s:  monotonic.      at_s: wall clock.      held: units of 1e-8 credit.
@@ -60,6 +61,7 @@ class Call:
     upstream_status: int = 0
     charge: Charge = NO_CHARGE
     held: Credits = Credits(0)
+    wav: bool = False
     taker: UsageTaker | None = None
     owns: str | None = None
     waited_s: float = 0.0

@@ -8,12 +8,12 @@ and the bounds of reading on were met. `sources.py` has the two ways callers rea
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from proxy.core.answers import Family
 from proxy.core.ledger import NO_CHARGE, Charge, Ending, Figures, Settle, Void, charge
-from proxy.core.pricing import metered
+from proxy.core.pricing import metered, told_in_headers
 from proxy.core.usage import Meter
 from proxy.server.books import Books
 from proxy.server.upstream import Abandoned, Answer, Outgoing, Upstream, UpstreamFault
@@ -247,7 +247,16 @@ class Exchange:
         if hold.is_call:
             # A tool call costs its unit price, which the hold is; usage says nothing about it.
             return charge(ending, Figures(reported=hold.credits), hold.credits, is_call=True)
-        if self.meter is None:
-            return charge(ending, Figures(), hold.credits)
-        known = metered(self.meter.usage, self.meter.family, self.meter.output_bytes, hold.input_bytes)
+        known = Figures()
+        if self.meter is not None:
+            known = metered(self.meter.usage, self.meter.family, self.meter.output_bytes, hold.input_bytes)
+        if self.answer is not None:
+            told = told_in_headers(self.answer.headers)
+            known = replace(
+                known, gateway=_first(told.gateway, known.gateway), reported=_first(known.reported, told.reported)
+            )
         return charge(ending, known, hold.credits)
+
+
+def _first(*amounts: Credits | None) -> Credits | None:
+    return next((amount for amount in amounts if amount is not None), None)

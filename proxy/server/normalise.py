@@ -3,19 +3,27 @@
 The rules are those of `docs/architecture.md`; body bytes are unchanged unless a rule says so.
 """
 
+from typing import Final
+from urllib.parse import quote
+
 from aiohttp import web
 
 from proxy import __version__
-from proxy.core.body import LARGE, Facts
+from proxy.core import speech
+from proxy.core.body import LARGE
 from proxy.core.body import Dialect as BodyKind
+from proxy.core.chatbot import asked_as_chatbot, chatbot_of
 from proxy.core.headers import headers_up
 from proxy.core.injected import UsageTaker, asking
+from proxy.core.owners import Claim
 from proxy.core.policy import NativeVersion, StreamUsage
+from proxy.core.splice import members, removal, renamed, splice
 from proxy.errors import ProxyError
 from proxy.mcp import local as mcp_local
+from proxy.server import owning
 from proxy.server.call import Call
 from proxy.server.parts import Parts
-from proxy.server.routes import Dialect, upstream_target
+from proxy.server.routes import ROUTE, Dialect, Match, upstream_target
 from proxy.server.upstream import Outgoing
 
 USER_AGENT = f"sluicegate/{__version__}"
@@ -24,14 +32,26 @@ USER_AGENT = f"sluicegate/{__version__}"
 BOTH_TYPES = "application/json, text/event-stream"
 """What a tool suite wants to see in `Accept`, whatever the caller takes."""
 
-_KINDS = {
+_KINDS: Final = {
     "chat": BodyKind.CHAT,
+    "chatbot": BodyKind.CHAT,
     "native": BodyKind.MESSAGES,
     "native-count": BodyKind.COUNT_TOKENS,
     "responses": BodyKind.RESPONSES,
+    "cancel": BodyKind.GATEWAY,
+    "speech": BodyKind.GATEWAY,
+    "music": BodyKind.GATEWAY,
+    "images": BodyKind.GATEWAY,
+    "videos": BodyKind.GATEWAY,
     "mcp": BodyKind.MCP,
 }
 """How the body of a route is judged; other routes send none."""
+
+BINARY: Final = frozenset({"speech", "music", "download"})
+"""Routes whose answers are no JSON."""
+
+IMAGE_NAMES: Final = {"n": "number_of_images", "size": "image_size"}
+"""What image SDKs call the gateway's parameters."""
 
 
 async def normalise(call: Call, parts: Parts) -> web.StreamResponse | None:
@@ -41,20 +61,41 @@ async def normalise(call: Call, parts: Parts) -> web.StreamResponse | None:
     if route.upstream is None:
         return None
     kind = _KINDS.get(route.name)
-    if kind is not None:
+    if kind is not None and (call.body or route.name != "cancel"):
         call.facts = await parts.judge.facts(call.body, kind)
         if call.mcp is not None and (answer := mcp_local.answer(call, parts)) is not None:
             return answer
-    body = _asking_for_usage(call, parts) if kind else b""
+    body = _body(call, parts) if kind else b""
     call.out = Outgoing(route.method, _target(call, parts), _headers(call, parts), body)
     return None
+
+
+def _body(call: Call, parts: Parts) -> bytes:
+    """The bytes to send: those that came, unless a rule of the route says otherwise."""
+    assert call.match is not None
+    facts, name = call.facts, call.match.route.name
+    if facts is None:
+        return call.body
+    if name == "chat" and (chatbot := chatbot_of(facts.model)) is not None:
+        call.match = Match(ROUTE["chatbot"], {"id": quote(chatbot, safe="")}, call.match.query)
+        return asked_as_chatbot(call.body, facts)
+    if name == "images" and call.match.route.path == "images/generations":
+        return renamed(call.body, IMAGE_NAMES)
+    if name == "speech":
+        call.wav = speech.checked(facts.characters, facts.response_format)
+        return _without_format(call.body) if facts.response_format is not None else call.body
+    return _asking_for_usage(call, parts) if name == "chat" else call.body
+
+
+def _without_format(body: bytes) -> bytes:
+    found = members(body).get("response_format")
+    return body if found is None else splice(body, [removal(body, found)])
 
 
 def _asking_for_usage(call: Call, parts: Parts) -> bytes:
     """The body to send: asking for a stream's usage where the policy wants it and the caller did not ask."""
     facts = call.facts
-    wanted = call.policy.stream_usage is StreamUsage.INJECT and call.dialect is Dialect.OPENAI
-    if not wanted or facts is None or not facts.stream or facts.include_usage:
+    if call.policy.stream_usage is not StreamUsage.INJECT or facts is None or not facts.stream or facts.include_usage:
         return call.body
     if len(call.body) > LARGE or facts.model in parts.state.no_stream_usage:
         return call.body
@@ -65,6 +106,8 @@ def _asking_for_usage(call: Call, parts: Parts) -> bytes:
 def _target(call: Call, parts: Parts) -> str:
     assert call.match is not None
     target = upstream_target(call.match, segment=parts.settings.native_segment)
+    if call.match.route.name in _NEED_MODEL:
+        return _with_model(call, target, parts)
     if call.dialect is not Dialect.NATIVE:
         return target
     # SDKs mark beta calls with ?beta=true, which the gateway's document does not know.
@@ -73,7 +116,28 @@ def _target(call: Call, parts: Parts) -> str:
     return f"{path}?{kept}" if kept else path
 
 
+_NEED_MODEL: Final = frozenset({"image", "video", "download"})
+"""Routes that the gateway answers only with the model the work was begun with."""
+
+
+def _with_model(call: Call, target: str, parts: Parts) -> str:
+    """Fill `?model=` in from what the id was given for. Raises ProxyError where nobody knows the model."""
+    assert call.match is not None
+    assert call.team is not None
+    asked = [part for part in call.match.query.split("&") if part and part != "model="]
+    if any(part.startswith("model=") for part in asked):
+        return target
+    claim, owner = parts.owners.claim(call.match.values["id"], call.team.name, call.at_s)
+    if owner is not None and owner.model is not None:
+        query = "&".join([*asked, f"model={quote(owner.model, safe='')}"])
+        return f"{target.partition('?')[0]}?{query}"
+    if claim is Claim.UNKNOWN and owning.passes_unknown(call, parts):
+        raise ProxyError("bad_request", "The query parameter model is missing: name the model the work was begun with.")
+    return target
+
+
 def _headers(call: Call, parts: Parts) -> dict[str, str]:
+    assert call.match is not None
     native = call.dialect is Dialect.NATIVE
     mcp = call.dialect is Dialect.MCP
     headers = headers_up(
@@ -81,12 +145,13 @@ def _headers(call: Call, parts: Parts) -> dict[str, str]:
         native_segment=parts.settings.native_segment if native else None,
         pin_version=call.policy.native_version is NativeVersion.PIN,
         mcp=mcp,
+        ranges=call.match.route.name == "download",
     )
     key = call.gateway_key or _our_key(parts)
     headers["authorization"] = f"Bearer {key}"
     headers["user-agent"] = USER_AGENT
     headers["accept-encoding"] = "identity"
-    headers["accept"] = BOTH_TYPES if mcp else _accept(call.facts)
+    headers["accept"] = BOTH_TYPES if mcp else _accept(call)
     headers["via"] = ", ".join(filter(None, [call.inbound.header("via"), f"1.1 {parts.instance}"]))
     headers["x-request-id"] = call.id
     if call.body:
@@ -97,8 +162,10 @@ def _headers(call: Call, parts: Parts) -> dict[str, str]:
     return headers
 
 
-def _accept(facts: Facts | None) -> str:
-    return "text/event-stream" if facts is not None and facts.stream else "application/json"
+def _accept(call: Call) -> str:
+    if call.match is not None and call.match.route.name in BINARY:
+        return "*/*"
+    return "text/event-stream" if call.facts is not None and call.facts.stream else "application/json"
 
 
 def _our_key(parts: Parts) -> str:

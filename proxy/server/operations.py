@@ -6,7 +6,9 @@ In memory: after a restart nothing is known of them, and their holds are gone wi
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import unquote
 
+from proxy.core.answers import Family
 from proxy.core.ledger import Basis, Charge, Ending, Settle, Void, charge
 from proxy.core.operations import Work, work
 from proxy.core.pricing import metered
@@ -21,6 +23,7 @@ class Operation:
     """Whose work it is, and the hold it carries."""
 
     team: str
+    kind: str
     hold: OpenHold
 
 
@@ -36,30 +39,32 @@ class Operations:
     def __len__(self) -> int:
         return len(self._open)
 
-    def take_over(self, team: str, exchange: Exchange) -> bool:
-        """Take the hold of an exchange whose work goes on; False when its answer says that it does not."""
+    def take_over(self, team: str, kind: str, exchange: Exchange) -> bool:
+        """Take the hold of an exchange whose work goes on; False when its answer says that it does not.
+
+        kind: image, video or response.
+        """
         meter = exchange.meter
         hold = exchange.hold
-        if (
-            hold is None
-            or meter is None
-            or meter.response_id is None
-            or meter.status is None
-            or work(meter.status) is not Work.OPEN
-        ):
+        if hold is None or meter is None or meter.response_id is None or work(meter.status) is not Work.OPEN:
             return False
-        self._open[meter.response_id] = Operation(team, hold)
-        self._metrics.set("operations_open", "response", to=len(self._open))
+        if meter.status is None and meter.family is not Family.MEDIA:
+            return False
+        self._open[unquote(meter.response_id)] = Operation(team, kind, hold)
+        self._count(kind)
         return True
+
+    def _count(self, kind: str) -> None:
+        self._metrics.set("operations_open", kind, to=sum(one.kind == kind for one in self._open.values()))
 
     def polled(self, operation_id: str, meter: Meter) -> Charge | None:
         """A poll or cancel told how an operation stands: end its hold when the work has ended."""
-        operation = self._open.get(operation_id)
+        operation = self._open.get(unquote(operation_id))
         state = work(meter.status)
         if operation is None or state is Work.OPEN:
             return None
-        del self._open[operation_id]
-        self._metrics.set("operations_open", "response", to=len(self._open))
+        del self._open[unquote(operation_id)]
+        self._count(operation.kind)
         hold, now_s = operation.hold, self._wall()
         if state is Work.FAILED:
             self._books.end(Void(hold.id, Ending.GATEWAY_FAILED, now_s))

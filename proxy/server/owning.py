@@ -18,21 +18,25 @@ def check(call: Call, parts: Parts) -> None:
 def _ids(call: Call) -> Iterator[str]:
     """The ids of earlier answers that this call reads from."""
     assert call.match is not None
-    if "id" in call.match.values:
+    if "id" in call.match.values and call.match.route.name != "chatbot":
         yield call.match.values["id"]
     if call.facts is not None and call.facts.previous_response_id:
         yield call.facts.previous_response_id
+
+
+def passes_unknown(call: Call, parts: Parts) -> bool:
+    """Whether an id that no team was given goes to the gateway."""
+    return call.policy.passes_unknown_ids(
+        open_auth=parts.settings.auth is Auth.OPEN,
+        callers_bring_keys=parts.settings.credential is Credential.CALLER,
+    )
 
 
 def _check_owner(call: Call, identifier: str, parts: Parts) -> None:
     """Another team's id is not there for this one, and the gateway is not asked."""
     assert call.team is not None
     claim, _ = parts.owners.claim(identifier, call.team.name, call.at_s)
-    passes = call.policy.passes_unknown_ids(
-        open_auth=parts.settings.auth is Auth.OPEN,
-        callers_bring_keys=parts.settings.credential is Credential.CALLER,
-    )
-    if claim is Claim.FOREIGN or (claim is Claim.UNKNOWN and not passes):
+    if claim is Claim.FOREIGN or (claim is Claim.UNKNOWN and not passes_unknown(call, parts)):
         raise ProxyError(
             "not_yours", "No such id for this team. An id belongs to the team whose call was answered with it."
         )

@@ -10,12 +10,14 @@ from typing import Final
 from aiohttp import web
 
 from proxy.core.ledger import Ending
+from proxy.core.speech import WAV_HEADER
 from proxy.errors import ProxyError
 from proxy.mcp import answers as mcp_answers
 from proxy.server import lists, owning, replies, streams
 from proxy.server.admit import admit
 from proxy.server.call import Call
 from proxy.server.known import NAMES_MAX
+from proxy.server.normalise import BINARY
 from proxy.server.parts import Parts
 from proxy.server.routes import Dialect
 from proxy.server.send import refused, send
@@ -47,7 +49,14 @@ async def relay(call: Call, parts: Parts) -> web.StreamResponse:
         )
     if answer.is_stream and (call.dialect is not Dialect.MCP or mcp_answers.takes_stream(call)):
         return await streams.stream(call, answer, parts)
+    if call.match is not None and call.match.route.name in BINARY:
+        return await _long(call, answer, _in_front(call), call.source.pieces(), parts)
     return await _whole(call, answer, parts)
+
+
+def _in_front(call: Call) -> list[bytes]:
+    """What goes in front of the gateway's bytes: nothing, or the header that makes raw samples a WAV file."""
+    return [WAV_HEADER] if call.wav else []
 
 
 async def _error(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse:
@@ -138,7 +147,10 @@ async def _long(
 ) -> web.StreamResponse:
     """Pass an answer too long to gather piece by piece; a break shows as a broken connection."""
     response = streams.open_response(call, answer, parts)
-    response.content_length = answer.content_length
+    if call.wav:
+        response.headers["content-type"] = "audio/wav"
+    if answer.content_length is not None:
+        response.content_length = answer.content_length + (len(WAV_HEADER) if call.wav else 0)
     await response.prepare(call.inbound.request)
     for piece in gathered:
         await streams.write(call, response, piece)

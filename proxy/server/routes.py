@@ -27,6 +27,7 @@ class Draws(Enum):
 
     REQUEST = "request"
     RESERVATION = "reservation"
+    CHATBOT = "chatbot"
     TOOL = "tool"
 
 
@@ -34,7 +35,7 @@ class Draws(Enum):
 class Route:
     """One row of the table.
 
-    path:     below the prefix; `{name}` stands for one raw segment.
+    path:     below the prefix; `{name}` stands for one raw segment, `{name+}` for one or more.
     upstream: path of the gateway below `/v1/gateway/`; `{segment}` is the configured native segment. None: answered here.
     draws:    what the call counts as; empty for what never reaches the gateway.
     keyed:    False where a caller needs no virtual key.
@@ -58,13 +59,14 @@ class Route:
         return Draws.RESERVATION in self.draws or Draws.TOOL in self.draws
 
 
-_REQ, _RES, _TOOL = Draws.REQUEST, Draws.RESERVATION, Draws.TOOL
+_REQ, _RES, _BOT, _TOOL = Draws.REQUEST, Draws.RESERVATION, Draws.CHATBOT, Draws.TOOL
 
 # fmt: off
 ROUTES: Final = (
     Route("models",        "GET",  "models",                  "models/",                            Dialect.GATEWAY,   (_REQ,),       "list of models"),
     Route("model",         "GET",  "models/{model}",          "models/{model}/",                    Dialect.GATEWAY,   (_REQ,),       "one model"),
     Route("chat",          "POST", "chat/completions",        "chat/completions/",                  Dialect.OPENAI,    (_REQ, _RES),  "chat completion"),
+    Route("chatbot",       "POST", "chatbots/{id}/chat/completions", "chatbots/{id}/chat/completions/", Dialect.OPENAI, (_REQ, _RES, _BOT), "chat with a chatbot of the tenant"),
     Route("native",        "POST", "messages",                "{segment}/v1/messages/",             Dialect.NATIVE,    (_REQ, _RES),  "vendor-native message", native=True),
     Route("native-count",  "POST", "messages/count_tokens",   "{segment}/v1/messages/count_tokens/", Dialect.NATIVE,   (_REQ,),       "token count of a vendor-native message", native=True),
     Route("native-models", "GET",  "models",                  "{segment}/v1/models/",               Dialect.NATIVE,    (_REQ,),       "list of vendor-native models", native=True),
@@ -72,6 +74,14 @@ ROUTES: Final = (
     Route("responses",     "POST", "responses",               "responses/",                         Dialect.RESPONSES, (_REQ, _RES),  "response"),
     Route("response",      "GET",  "responses/{id}",          "responses/{id}/",                    Dialect.RESPONSES, (_REQ,),       "poll of a background response"),
     Route("cancel",        "POST", "responses/{id}/cancel",   "responses/{id}/cancel/",             Dialect.RESPONSES, (_REQ,),       "cancel of a background response"),
+    Route("speech",        "POST", "audio/speech",            "audio/speech/",                      Dialect.GATEWAY,   (_REQ, _RES),  "speech from text"),
+    Route("music",         "POST", "audio/music",             "audio/music/",                       Dialect.GATEWAY,   (_REQ, _RES),  "music or a sound effect"),
+    Route("images",        "POST", "images/generate",         "images/generate/",                   Dialect.GATEWAY,   (_REQ, _RES),  "images, generated or edited"),
+    Route("images",        "POST", "images/generations",      "images/generate/",                   Dialect.GATEWAY,   (_REQ, _RES),  "the same under the name SDKs use"),
+    Route("image",         "GET",  "images/generate/{id+}",   "images/generate/{id}/",              Dialect.GATEWAY,   (_REQ,),       "poll of an image"),
+    Route("videos",        "POST", "video/generation",        "video/generation/",                  Dialect.GATEWAY,   (_REQ, _RES),  "a video"),
+    Route("download",      "GET",  "video/generation/{id+}/download", "video/generation/{id}/download/", Dialect.GATEWAY, (_REQ,),     "download of a video"),
+    Route("video",         "GET",  "video/generation/{id+}",  "video/generation/{id}/",             Dialect.GATEWAY,   (_REQ,),       "poll of a video"),
     Route("credits",       "GET",  "credits",                 "credits/",                           Dialect.GATEWAY,   (_REQ,),       "the gateway's credit balance"),
     Route("suites",        "GET",  "mcp",                     "mcp/",                               Dialect.GATEWAY,   (_REQ,),       "list of tool suites"),
     Route("mcp",           "POST", "mcp/{suite}",             "mcp/{suite}/",                       Dialect.MCP,       (_REQ, _TOOL), "MCP call of one suite"),
@@ -143,17 +153,20 @@ def _below_prefix(parts: Sequence[str], segment: str) -> tuple[list[str], bool]:
 
 def _fits(route: Route, rest: Sequence[str]) -> dict[str, str] | None:
     wanted = route.path.split("/") if route.path else []
-    if len(wanted) != len(rest):
-        return None
-    values = {}
-    for want, have in zip(wanted, rest, strict=True):
+    spare = len(rest) - len(wanted)
+    values, at = {}, 0
+    for want in wanted:
+        # The one `{name+}` of a path takes what the others leave.
+        width = 1 + spare if want.endswith("+}") else 1
+        have = "/".join(rest[at : at + width])
+        at += width
         if want.startswith("{"):
-            if not have or (route.name in ("response", "cancel") and have in _NOT_IDS):
+            if width < 1 or not have or (route.name in ("response", "cancel") and have in _NOT_IDS):
                 return None
-            values[want[1:-1]] = have
+            values[want.strip("{+}")] = have
         elif want != have:
             return None
-    return values
+    return values if at == len(rest) else None
 
 
 def _candidates(rest: Sequence[str], *, native: bool) -> Iterator[tuple[Route, dict[str, str]]]:
@@ -207,4 +220,5 @@ def upstream_target(found: Match, *, segment: str) -> str:
 
 def route_list() -> str:
     """The table's paths for the sentence of a 404."""
-    return ", ".join(f"{row.method} /v1/{row.path}" for row in ROUTES if row.upstream)
+    shown = dict.fromkeys(f"{row.method} /v1/{row.path.replace('+', '')}" for row in ROUTES if row.upstream)
+    return ", ".join(shown)

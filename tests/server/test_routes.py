@@ -5,6 +5,11 @@ import pytest
 from proxy.server.routes import ROUTES, Unmatched, allowed_methods, match, upstream_target
 
 SAMPLES = {"model": "vendor%2Fgpt%20x", "id": "resp_a%3Ab", "suite": "calc"}
+LONG_ID = "models/veo/operations/a%3Ab:c"
+
+
+def sample(path):
+    return path.replace("{id+}", LONG_ID).format(**SAMPLES)
 
 
 def found(method, target, *, native=False, segment="partner"):
@@ -15,10 +20,11 @@ def found(method, target, *, native=False, segment="partner"):
 @pytest.mark.parametrize("prefix", ["/v1", "/v1/gateway", ""])
 @pytest.mark.parametrize("slash", ["", "/"])
 def test_each_row_answers_in_every_spelling_and_goes_up_in_the_gateways_form(route, prefix, slash):
-    path = route.path.format(**SAMPLES)
+    path = sample(route.path)
     got = found(route.method, f"{prefix}/{path}{slash}?a=%2f", native=route.name.startswith("native"))
     assert got.route is route
-    expected = "/v1/gateway/" + route.upstream.format(segment="partner", **SAMPLES)
+    long = {"id": LONG_ID} if "{id+}" in route.path else {}
+    expected = "/v1/gateway/" + route.upstream.format(segment="partner", **SAMPLES | long)
     assert upstream_target(got, segment="partner") == f"{expected}?a=%2f"
 
 
@@ -59,6 +65,13 @@ ROWS = [
     ("GET",  "/v1/models/a/b",                  False, Unmatched.PATH),
     ("GET",  "/v1/models/",                     False, "models"),
     ("GET",  "/v1/responses//cancel",           False, Unmatched.PATH),
+    ("GET",  "/v1/video/generation/a/b:c/download", False, "download"),
+    ("GET",  "/v1/video/generation/a/b:c",      False, "video"),
+    ("GET",  "/v1/video/generation/download",   False, "video"),
+    ("GET",  "/v1/video/generation",            False, Unmatched.METHOD),
+    ("GET",  "/v1/images/generate/a/b/",        False, "image"),
+    ("GET",  "/v1/images/generations/a",        False, Unmatched.PATH),
+    ("POST", "/v1/chatbots/7/chat/completions", False, "chatbot"),
 ]
 # fmt: on
 
@@ -78,6 +91,6 @@ def test_allow_names_the_methods_of_a_path(target, methods):
 
 
 def test_names_are_unique_and_every_route_that_spends_reaches_the_gateway():
-    assert len({row.name for row in ROUTES}) == len(ROUTES)
+    assert len({(row.method, row.path, row.native) for row in ROUTES}) == len(ROUTES)
     assert all(row.upstream for row in ROUTES if row.spends)
     assert all(row.keyed for row in ROUTES if row.upstream)
