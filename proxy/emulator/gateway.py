@@ -212,12 +212,17 @@ async def running(options: Options | None = None, clock: Clock | None = None) ->
 
 async def _body(request: web.BaseRequest) -> bytes:
     """The body as it was sent, counted while it arrives."""
+    if request.headers.get("Expect", "").lower() == "100-continue" and request.transport is not None:
+        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     pieces, size = [], 0
-    async for piece in request.content.iter_any():
-        size += len(piece)
-        if size > BODY_BYTES_MAX:
-            raise refused(BODY_TOO_LARGE)
-        pieces.append(piece)
+    try:
+        async for piece in request.content.iter_any():
+            size += len(piece)
+            if size > BODY_BYTES_MAX:
+                raise refused(BODY_TOO_LARGE)
+            pieces.append(piece)
+    except web.RequestPayloadError:
+        raise bad_parameter("The body is cut short or its chunks are malformed") from None
     return b"".join(pieces)
 
 
