@@ -215,14 +215,11 @@ async def _body(request: web.BaseRequest) -> bytes:
     if request.headers.get("Expect", "").lower() == "100-continue" and request.transport is not None:
         request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     pieces, size = [], 0
-    try:
-        async for piece in request.content.iter_any():
-            size += len(piece)
-            if size > BODY_BYTES_MAX:
-                raise refused(BODY_TOO_LARGE)
-            pieces.append(piece)
-    except web.RequestPayloadError:
-        raise bad_parameter("The body is cut short or its chunks are malformed") from None
+    async for piece in request.content.iter_any():
+        size += len(piece)
+        if size > BODY_BYTES_MAX:
+            raise refused(BODY_TOO_LARGE)
+        pieces.append(piece)
     return b"".join(pieces)
 
 
