@@ -46,6 +46,8 @@ RPC_VERSIONS: Final = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 # order         edge block, path, declared length, key, real length, wrong method, general limit, then the endpoint.
 # status        A body of the wrong shape is 422, a value outside a documented range is 400 (chatbot `messages` is 422).
 # native        What the vendor would judge is answered in the vendor's form: 400 {"type": "error", "error": {...}}.
+# User-Agent    A missing one is an empty one: blocked.
+# 429           Retry-After on tool suites only.
 # two keys      When both headers are sent, Authorization is judged. Tool suites read Authorization only.
 # x-api-key     It is accepted on the native endpoints, as their header table says; the sentence that a client's API-key
 #               setting gives 401 is about a client and cannot hold for the header as well.

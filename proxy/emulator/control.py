@@ -28,15 +28,17 @@ async def control(gateway: "Gateway", request: web.BaseRequest) -> web.Response:
         text = await request.read()
         value = orjson.loads(text) if text else {}
         return _json(await handler(gateway, value, request.query))
-    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+    except (KeyError, TypeError, ValueError, ArithmeticError, TimeoutError) as error:
         return _json({"detail": f"{type(error).__name__}: {error}"}, 400)
 
 
 async def _journal(gateway: "Gateway", _value: Any, query: Mapping[str, str]) -> Any:
-    """`?over=N` answers as soon as N requests are over, so that nobody has to ask again and again."""
+    """`?over=N` answers as soon as N requests are over, at latest after `&within=10` seconds: nobody asks in a loop."""
     if "over" in query:
         wanted = int(query["over"])
-        await gateway.wait_for(lambda journal: sum(seen.over for seen in journal) >= wanted)
+        await gateway.wait_for(
+            lambda journal: sum(seen.over for seen in journal) >= wanted, float(query.get("within", 10))
+        )
     return [seen.as_json() for seen in gateway.journal]
 
 

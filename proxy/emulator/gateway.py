@@ -212,6 +212,8 @@ async def running(options: Options | None = None, clock: Clock | None = None) ->
 
 async def _body(request: web.BaseRequest) -> bytes:
     """The body as it was sent, counted while it arrives."""
+    if request.headers.get("Expect", "").lower() == "100-continue" and request.transport is not None:
+        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     pieces, size = [], 0
     async for piece in request.content.iter_any():
         size += len(piece)

@@ -67,7 +67,7 @@ ROUTES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A path that exists: its route (None when the method is wrong), and the variable parts."""
+    """A path that exists: its route, whether the method is the route's too, and the variable parts."""
 
     route: Route
     right_method: bool

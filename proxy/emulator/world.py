@@ -1,6 +1,7 @@
 """The state behind the answers: balances, counters, what was stored, and how often each request was seen."""
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -126,10 +127,13 @@ class World:
     def paused_for_s(self, suite: str) -> int:
         """Whole real seconds until a paused suite answers again, 0 when it is not paused."""
         left_s = self.paused_until_s.get(suite, 0.0) - self.clock.now_s()
-        return max(0, -int(-left_s / self.clock.scale // 1))
+        return max(0, math.ceil(left_s / self.clock.scale))
+
+    def suite_answered(self, suite: str) -> None:
+        self.failures[suite] = 0
 
     def suite_failed(self, suite: str) -> None:
-        """A suite did not answer; too often in a row and it is paused."""
+        """A suite did not answer; too often in a row, and it is paused."""
         self.failures[suite] += 1
         if self.failures[suite] >= PAUSE_AFTER:
             self.failures[suite] = 0
@@ -137,5 +141,5 @@ class World:
 
 
 def tool_limit_answer(full: Full) -> Answer:
-    wait = str(max(1, -int(-full.wait_s // 1)))
+    wait = str(max(1, math.ceil(full.wait_s)))
     return refusal(TOOL_LIMIT, headers=(("Retry-After", wait),), why=str(full.limit))

@@ -76,6 +76,7 @@ async def test_reset_makes_everything_new(api):
 
 async def test_mistakes_are_explained(api):
     assert (await control(api, "GET", "nothing")).status == 404
+    assert (await control(api, "GET", "journal?over=1&within=0.01")).status == 400
     assert (await control(api, "POST", "faults", {"fault": "nonsense"})).status == 400
     assert (await control(api, "POST", "credits", {"member": "nobody", "credits": "1"})).status == 400
     assert (await control(api, "POST", "credits", {"member": "alpha", "credits": "x"})).status == 400

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import proxy
+from proxy.emulator.faults.table import FAULTS
 
 TESTS = Path(__file__).parent
 TABLE = Path(proxy.__file__).parent.parent / "docs" / "gateway-facts.md"
@@ -27,3 +28,9 @@ def test_every_row_names_the_test_that_shows_it_and_every_such_test_has_a_row():
     assert len(dict(rows)) == len(rows), "a fact stands twice"
     assert len(dict(marks)) == len(marks), "two tests claim one fact"
     assert dict(rows) == dict(marks)
+
+
+def test_the_table_of_faults_is_the_table_of_the_code():
+    _, _, text = TABLE.read_text().partition("\n## Faults\n")
+    rows = re.findall(r"^\| `([\w-]+)` \| (.+) \|$", text, re.MULTILINE)
+    assert rows == [(fault.name, fault.help) for fault in FAULTS.values()]

@@ -53,6 +53,7 @@ def rpc(world: World, call: Call) -> Answer:
     calls = None
     if method == "tools/call":
         world.reserve_tool(call, suite.name)
+        world.suite_answered(suite.name)
         calls = f"mcp:{suite.name}"
     try:
         reply = {"jsonrpc": "2.0", "id": ident, "result": _method(method)(suite, params)}

@@ -118,6 +118,13 @@ async def test_a_suite_that_failed_again_and_again_is_paused_for_a_while(api):
     assert (await api.add()).status == 200
 
 
+async def test_failures_that_are_not_in_a_row_pause_nothing(api):
+    for _ in range(2):
+        for _ in range(2):
+            await api.add(headers={"x-emulator-fault": "502"})
+        assert (await api.add()).status == 200
+
+
 @pytest.mark.fact("mcp-initialize")
 async def test_initialize_agrees_on_a_version(api):
     for asked, agreed in (("2025-06-18", "2025-06-18"), ("1999-01-01", "2025-11-25")):
