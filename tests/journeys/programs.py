@@ -65,7 +65,7 @@ def program(home: Path, *arguments: str, ready: str, **environ: str) -> Iterator
     number, name = tempfile.mkstemp(prefix=f"{arguments[0]}-", suffix=".log", dir=home)
     log = Path(name)
     with (
-        open(number, "w") as errors,
+        os.fdopen(number, "w") as errors,
         subprocess.Popen(
             command(*arguments),
             stdout=subprocess.PIPE,

@@ -41,7 +41,9 @@ def test_a_stream_comes_to_its_end(curl, url):
 
 def test_a_large_body_is_asked_for_and_taken(curl, url, gateway):
     body = json.dumps({"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "x" * CONTINUE_BYTES}]})
-    done = curl("-v", "-H", "Expect: 100-continue", "--data-binary", "@-", f"{url}/v1/chat/completions", data=body.encode())
+    done = curl(
+        "-v", "-H", "Expect: 100-continue", "--data-binary", "@-", f"{url}/v1/chat/completions", data=body.encode()
+    )
     assert b"< HTTP/1.1 100 Continue" in done.stderr
     assert json.loads(done.stdout)["choices"]
     (seen,) = gateway.seen()
@@ -49,7 +51,9 @@ def test_a_large_body_is_asked_for_and_taken(curl, url, gateway):
 
 
 def test_a_body_that_is_too_large_is_refused_before_it_is_sent(curl, url, gateway):
-    done = curl("-v", "-H", "Expect: 100-continue", "--data-binary", "@-", f"{url}/v1/chat/completions", data=b" " * 27_000_000)
+    done = curl(
+        "-v", "-H", "Expect: 100-continue", "--data-binary", "@-", f"{url}/v1/chat/completions", data=b" " * 27_000_000
+    )
     assert b"100 Continue" not in done.stderr
     assert json.loads(done.stdout)["error"]["message"] == "Request body too large. Maximum size is 25MB."
     assert not gateway.seen()
@@ -70,7 +74,9 @@ def test_options_are_told(curl, url, gateway):
     assert not gateway.seen()
 
 
-@pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/responses/input_tokens", "/v1/files", "/.well-known/oauth-protected-resource"])
+@pytest.mark.parametrize(
+    "path", ["/v1/embeddings", "/v1/responses/input_tokens", "/v1/files", "/.well-known/oauth-protected-resource"]
+)
 def test_a_path_nobody_knows_is_told_so_in_json(curl, url, gateway, path):
     done = curl("-w", "%{http_code}", "-d", "{}", url + path)
     assert done.stdout.endswith(b"404")
@@ -79,7 +85,12 @@ def test_a_path_nobody_knows_is_told_so_in_json(curl, url, gateway, path):
 
 
 def test_a_websocket_is_refused_so_that_its_client_falls_back(curl, url, gateway):
-    upgrade = ("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==")
+    upgrade = (
+        "Connection: Upgrade",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
+    )
     lines = [part for line in upgrade for part in ("-H", line)]
     done = curl("-i", *lines, f"{url}/v1/responses")
     assert done.stdout.startswith(b"HTTP/1.1 426 ")

@@ -18,7 +18,7 @@ ASKS = {
     "native": (
         "import anthropic; c = anthropic.Anthropic(max_retries=0)\n"
         "m = [{'role': 'user', 'content': 'hi'}]\n"
-        "print(c.messages.create(model='claude-opus-4-6', max_tokens=64, messages=m).content[0].text)\n"
+        "print(c.messages.create(model='claude-opus-x', max_tokens=64, messages=m).content[0].text)\n"
     ),
     "mcp": (
         "import anyio, os, httpx2; from mcp import Client; from mcp.client.streamable_http import streamable_http_client\n"
