@@ -173,6 +173,15 @@ def with_id(answer: bytes, call_id: bytes | None) -> bytes:
     return answer[: span[0]] + wanted + answer[span[1] :]
 
 
+def is_error(answer: bytes) -> bool:
+    """Whether a body is a JSON-RPC error already."""
+    try:
+        tree = orjson.loads(answer)
+    except orjson.JSONDecodeError:
+        return False
+    return isinstance(tree, dict) and "jsonrpc" in tree and isinstance(tree.get("error"), dict)
+
+
 def unwrap(events: Iterable[Event]) -> bytes | None:
     """The response among the events of a streamed answer, as JSON; None when there is none (yet)."""
     for event in events:

@@ -113,8 +113,9 @@ class Connection(RequestHandler):
         full = peers.total() >= self.limits.connections or peers[self._peer] >= self.limits.connections_per_peer
         super().connection_made(transport)
         if full or self._listener.closing:
-            assert isinstance(transport, asyncio.Transport)
-            transport.abort()
+            # The library keeps it as what it can do; other loops' transports are not of asyncio's own class.
+            assert self.transport is not None
+            self.transport.abort()
             return
         self._counted = True
         peers[self._peer] += 1

@@ -158,6 +158,8 @@ def gateway_error(call: Call, answer: Answer, body: bytes, parts: Parts) -> web.
     if call.policy.errors is ErrorForm.PASSTHROUGH:
         return respond(call, parts, answer.status, body, headers)
     if call.dialect is Dialect.MCP:
+        if jsonrpc.is_error(body):
+            return respond(call, parts, answer.status, jsonrpc.with_id(body, call.rpc_id), headers)
         # Clients show the sentence of a JSON-RPC error whatever the status, and nothing of a bare `detail`.
         code = NOT_ALLOWED if answer.status == 403 else jsonrpc.INVALID_REQUEST
         data = _rpc_data(said, answer.status, after_s, resets_at_s)

@@ -17,7 +17,8 @@ async def main(url: str) -> None:
         loop = asyncio.get_running_loop()
         while line := await loop.run_in_executor(None, sys.stdin.readline):
             word, *arguments = json.loads(line)
-            print(json.dumps(await done(session, word, arguments)), flush=True)
+            sys.stdout.write(json.dumps(await done(session, word, arguments)) + "\n")
+            sys.stdout.flush()
 
 
 async def done(session: ClientSession, word: str, arguments: list) -> dict:

@@ -65,7 +65,7 @@ def program(home: Path, *arguments: str, ready: str, **environ: str) -> Iterator
     number, name = tempfile.mkstemp(prefix=f"{arguments[0]}-", suffix=".log", dir=home)
     log = Path(name)
     with (
-        open(number, "w") as errors,
+        os.fdopen(number, "w") as errors,
         subprocess.Popen(
             command(*arguments),
             stdout=subprocess.PIPE,
@@ -118,12 +118,13 @@ def proxying(home: Path, upstream: str, *arguments: str, **environ: str) -> Iter
 
 @dataclass(frozen=True)
 class Seen:
-    """A request as the gateway got it."""
+    """A request as the gateway got it. left: we closed the connection before the answer had ended."""
 
     method: str
     target: str
     headers: Mapping[str, str]
-    status: int
+    status: int | None
+    left: bool
 
 
 @dataclass(frozen=True)
@@ -139,8 +140,13 @@ class Emulated:
         """Arm a fault; `times`, `prefix` and `method` say when it acts."""
         self._call("POST", "faults", {"name": name, **parts})
 
-    def disarm(self) -> None:
-        self._call("DELETE", "faults")
+    def arm_line(self, fault: str) -> None:
+        """Arm a fault written as in a marker: for `raw`, of which a parameter is called `name` itself."""
+        self._call("POST", "faults", {"fault": fault})
+
+    def record(self, name: str, body: str, **parts: Any) -> None:
+        """Keep an answer for the fault `raw name=`."""
+        self._call("POST", "raw", {"name": name, "body": body, **parts})
 
     def empty(self, member: str = "alpha") -> None:
         """Take away every credit of a member."""
@@ -154,10 +160,15 @@ class Emulated:
 
     def seen(self, *, over: int = 0) -> Sequence[Seen]:
         """All requests since the reset, once so many of them are over."""
-        rows = self._call("GET", f"journal?over={over}")
         return [
-            Seen(row["method"], row["target"], {name.lower(): value for name, value in row["headers"]}, row["status"])
-            for row in rows
+            Seen(
+                row["method"],
+                row["target"],
+                {name.lower(): value for name, value in row["headers"]},
+                row["status"],
+                row["caller_gone"],
+            )
+            for row in self._call("GET", f"journal?over={over}")
         ]
 
     def targets(self) -> list[str]:

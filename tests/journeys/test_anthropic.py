@@ -5,16 +5,10 @@ from collections.abc import Iterator
 import pytest
 from anthropic import Anthropic, AsyncAnthropic
 
-MODEL = "claude-opus-4-6"
+MODEL = "claude-opus-x"
 ASK = {"model": MODEL, "max_tokens": 8000, "messages": [{"role": "user", "content": "Which way does the water go?"}]}
 WEATHER = {"name": "weather", "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}}}
 MESSAGES = "POST /v1/gateway/partner/v1/messages/"
-
-# The SDK warns of what its makers are about to switch off, by the date of the day.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:The model .* is deprecated:DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:Using Claude with .* is deprecated:UserWarning"),
-]
 
 
 @pytest.fixture(params=["", "/v1/gateway/partner", "/v1", "/anthropic"])

@@ -10,7 +10,7 @@ import pytest
 SAID = [{"role": "user", "content": "Which way does the water go?"}]
 CHAT = {"model": "gpt-4o", "messages": SAID}
 INPUT = {"model": "gpt-4o", "input": SAID}
-MESSAGE = {"model": "claude-opus-4-6", "max_tokens": 64, "messages": SAID}
+MESSAGE = {"model": "claude-opus-x", "max_tokens": 64, "messages": SAID}
 BROKE = "The gateway's answer broke off before its end."
 TOLD = "upstream provider error"
 

@@ -17,10 +17,10 @@ STREAMS = {
     # name:     here                    at the gateway                           body
     "chat":      ("/v1/chat/completions", "/v1/gateway/chat/completions/",       CHAT),
     "usage":     ("/v1/chat/completions", "/v1/gateway/chat/completions/",       {**CHAT, "stream_options": {"include_usage": True}}),
-    "reasoning": ("/v1/chat/completions", "/v1/gateway/chat/completions/",       {**CHAT, "model": "gpt-5"}),
+    "reasoning": ("/v1/chat/completions", "/v1/gateway/chat/completions/",       {**CHAT, "model": "gpt-x"}),
     "tools":     ("/v1/chat/completions", "/v1/gateway/chat/completions/",       {**CHAT, "tools": [{"type": "function", "function": {"name": "weather", "parameters": WEATHER}}], "tool_choice": "required"}),
-    "native":    ("/v1/messages",         "/v1/gateway/partner/v1/messages/",    {"model": "claude-opus-4-6", "max_tokens": 8000, "messages": SAID, "stream": True, "thinking": {"type": "adaptive"}}),
-    "responses": ("/v1/responses",        "/v1/gateway/responses/",              {"model": "gpt-5", "input": SAID, "stream": True, "reasoning": {"effort": "low", "summary": "auto"}, "max_output_tokens": 8000}),
+    "native":    ("/v1/messages",         "/v1/gateway/partner/v1/messages/",    {"model": "claude-opus-x", "max_tokens": 8000, "messages": SAID, "stream": True, "thinking": {"type": "adaptive"}}),
+    "responses": ("/v1/responses",        "/v1/gateway/responses/",              {"model": "gpt-x", "input": SAID, "stream": True, "reasoning": {"effort": "low", "summary": "auto"}, "max_output_tokens": 8000}),
     "suite":     ("/v1/mcp/calc",         "/v1/gateway/mcp/calc/",               CALL),
 }
 # fmt: on

@@ -29,7 +29,7 @@ def responses(url: str, body: dict[str, Any], key: str = "anything") -> Any:
 
 def messages(url: str, body: dict[str, Any], key: str = "anything") -> Any:
     with anthropic.Anthropic(base_url=url, auth_token=key, max_retries=0) as client:
-        return client.messages.create(**{"model": "claude-opus-4-6", "max_tokens": 64, "messages": SAID, **body})
+        return client.messages.create(**{"model": "claude-opus-x", "max_tokens": 64, "messages": SAID, **body})
 
 
 @contextmanager
@@ -56,11 +56,11 @@ ALL = (chat, responses, messages)
 # fmt: off
 NAMED = [
     Named(404, "Model 'nope' not found",                                     ALL,          {"model": "nope"}),
-    Named(404, "Model 'gpt-4-retired' not found",                            (chat, responses), {"model": "gpt-4-retired"}),
+    Named(404, "Model 'gpt-retired' not found",                            (chat, responses), {"model": "gpt-retired"}),
     Named(404, "Model 'image-lab-large' not found",                          (chat,),      {"model": "image-lab-large"}),
     Named(400, "Model 'gpt-x-codex' not found",                              (chat,),      {"model": "gpt-x-codex"}),
     Named(400, "Model 'gpt-4o' is not an Anthropic model",                   (messages,),  {"model": "gpt-4o"}),
-    Named(400, "Model 'claude-opus-4-6' is not an OpenAI model",             (responses,), {"model": "claude-opus-4-6"}),
+    Named(400, "Model 'claude-opus-x' is not an OpenAI model",             (responses,), {"model": "claude-opus-x"}),
     Named(403, "Model 'gpt-free' is not available through the Gateway API.", (chat, responses), {"model": "gpt-free"}),
     Named(403, "is not enabled for your tenant.",                            ALL, fault="403"),
     Named(402, "Credit balance exhausted",                                   ALL, fault="402"),

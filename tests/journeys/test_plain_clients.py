@@ -115,6 +115,15 @@ def test_a_suites_refusal_keeps_its_status_and_its_sentence(url, method, path, a
     assert (told["id"], told["error"]["message"]) == (0, sentence)
 
 
+def test_a_suites_own_json_rpc_error_comes_as_it_is(url, gateway):
+    own = '{"jsonrpc":"2.0","id":null,"error":{"code":-32602,"message":"no such cursor"}}'
+    gateway.record("own", own, status=400, headers={"Content-Type": "application/json"})
+    gateway.arm_line("raw name=own")
+    with httpx2.Client() as client:
+        answer = client.post(f"{url}/v1/mcp/calc", json={"jsonrpc": "2.0", "id": "i-1", "method": "tools/list"})
+    assert (answer.status_code, answer.text) == (400, own.replace("null", '"i-1"'))
+
+
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 def test_a_suite_takes_posts_only(url, gateway, method):
     with httpx2.Client() as client:
