@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final, TextIO
 
 import orjson
@@ -31,9 +32,22 @@ _SECRET_FIELD: Final = re.compile(
 )
 """Field names whose text is masked; numbers under such names (tokens) are figures and stay."""
 
+_TEXTUAL: Final = (str, bytes, list, tuple, set, frozenset, Mapping)
+
+
+@lru_cache(maxsize=512)
+def _names_secret(field: str) -> bool:
+    return _SECRET_FIELD.search(field) is not None
+
+
 _SECRET_TEXT: Final = re.compile(
     r"\b(Bearer|Basic)\s+\S+|\b(sk|pk|rk|sg)-[A-Za-z0-9_-]{8,}|\beyJ[\w-]+\.[\w-]+\.[\w-]*"
 )
+_MAYBE_SECRET: Final = re.compile("earer|asic|[sprg][kg]-|eyJ")
+"""A quick look: what `_SECRET_TEXT` finds has one of these in it."""
+
+_FIGURES: Final = frozenset({int, float, bool, type(None)})
+
 MASK: Final = "***"
 
 _Event = MutableMapping[str, Any]
@@ -55,7 +69,7 @@ class RequestLog:
         """secrets: known ones, masked wherever they appear. clock: seconds since the epoch."""
         self._least = _RANK[level]
         render = _console if form is LogFormat.CONSOLE else _json
-        processors: list[_Processor] = [_stamp(clock), _redact(secrets), _plain, render]
+        processors: list[_Processor] = [_stamp(clock), _clean(secrets), render]
         self._log = structlog.wrap_logger(
             _Writer(write), processors=processors, wrapper_class=structlog.BoundLogger, context_class=dict
         )
@@ -107,9 +121,14 @@ def _stamp(clock: Callable[[], float]) -> _Processor:
     return stamp
 
 
-def _redact(secrets: Iterable[Secret | None]) -> _Processor:
-    """Mask fields named like secrets, texts that look like one, and the secrets this process knows."""
+def _clean(secrets: Iterable[Secret | None]) -> _Processor:
+    """Mask fields named like secrets, texts that look like one and known secrets; escape and bound what is left."""
     known = sorted({secret.reveal() for secret in secrets if secret is not None}, key=len, reverse=True)
+
+    def is_plain(text: str) -> bool:
+        """Nothing in it could be a secret or steer a terminal: nearly every field of nearly every event."""
+        short = len(text) <= TEXT_MAX and text.isascii() and text.isprintable()
+        return short and not _MAYBE_SECRET.search(text) and not any(secret in text for secret in known)
 
     def mask(value: Any) -> Any:
         if isinstance(value, bytes):
@@ -125,13 +144,17 @@ def _redact(secrets: Iterable[Secret | None]) -> _Processor:
         return value if value is None or isinstance(value, bool | int | float) else mask(_text(value))
 
     def mask_named(name: str, value: Any) -> Any:
-        named_secret = _SECRET_FIELD.search(name) and not isinstance(value, bool | int | float | None)
-        return MASK if named_secret else mask(value)
+        return MASK if isinstance(value, _TEXTUAL) and _names_secret(name) else mask(value)
 
-    def redact(_: Any, __: str, event: _Event) -> _Event:
-        return dict(mask(event))
+    def clean(_: Any, __: str, event: _Event) -> _Event:
+        for name, value in event.items():
+            kind = type(value)
+            if kind in _FIGURES or (kind is str and is_plain(value) and not _names_secret(name)):
+                continue
+            event[name] = printable(mask_named(name, value))
+        return event
 
-    return redact
+    return clean
 
 
 def _text(value: Any) -> str:
@@ -139,10 +162,6 @@ def _text(value: Any) -> str:
         return str(value)
     except Exception:  # noqa: BLE001  (a value whose own text fails must not fail the request it tells about)
         return f"<{type(value).__name__}>"
-
-
-def _plain(_: Any, __: str, event: _Event) -> _Event:
-    return {name: printable(value) for name, value in event.items()}
 
 
 def printable(value: Any) -> Any:

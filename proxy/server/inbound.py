@@ -93,9 +93,13 @@ class Inbound:
         if length is not None and length > bytes_max:
             raise too_large()
         content = self.request.content
-        if content.is_eof() and content.total_bytes == 0:
+        if content.is_eof():
+            # It came in one go with its head, as most do: there is nothing to wait for.
             self.body_read = True
-            return b""
+            whole = content.read_nowait() if content.total_bytes else b""
+            if len(whole) > bytes_max:
+                raise too_large()
+            return whole
         self._continue()
         pieces: list[bytes] = []
         count = 0

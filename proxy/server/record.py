@@ -26,7 +26,7 @@ def record(call: Call, parts: Parts) -> None:
         call.ending = exchange.ending or call.ending
         call.charge = exchange.charge if exchange.charge is not NO_CHARGE else call.charge
     _measure(call, parts, ended_s)
-    parts.log.request(_story(call, ended_s))
+    parts.log.request({name: value for name, value in _story(call, ended_s).items() if value is not None})
 
 
 def _story(call: Call, ended_s: float) -> dict[str, object]:

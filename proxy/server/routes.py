@@ -7,8 +7,9 @@ native segment and its well-known names, each with `/v1` once or twice.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from functools import lru_cache
 from typing import Final
 
 
@@ -185,6 +186,12 @@ def match(method: str, target: str, *, segment: str, native_header: bool) -> Mat
     native_header: a native version header came along, which turns `models` into the native list.
     """
     path, _, query = target.partition("?")
+    found = _match_path(method, path, segment, native_header)
+    return replace(found, query=query) if query and isinstance(found, Match) else found
+
+
+@lru_cache(maxsize=1024)
+def _match_path(method: str, path: str, segment: str, native_header: bool) -> Match | Unmatched:
     rest, native = _below_prefix(_segments(path), segment)
     if (method, "/".join(rest)) in _NOT_YET:
         return Unmatched.PATH
@@ -196,10 +203,10 @@ def match(method: str, target: str, *, segment: str, native_header: bool) -> Mat
     # Two rows share `models`: the native one is meant under the segment or with a version header.
     prefer_native = native or native_header
     for route, values in fitting:
-        if route.native == prefer_native or len(fitting) == 1:
-            return Match(route, values, query)
+        if route.native == prefer_native:
+            return Match(route, values, "")
     route, values = fitting[0]
-    return Match(route, values, query)
+    return Match(route, values, "")
 
 
 def allowed_methods(target: str, *, segment: str) -> tuple[str, ...]:
