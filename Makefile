@@ -24,7 +24,7 @@ help:  ## say what there is
 demo: $(VENV)/ready  ## run the proxy with an emulated gateway, and say what to paste
 	$(CLEAN_ENV) $(BIN)/python -m proxy demo $(ARGS)
 
-test: $(VENV)/ready $(MCP1)/ready  ## run all tests
+test: $(VENV)/ready $(MCP1)/ready | ffprobe  ## run all tests
 	$(CLEAN_ENV) MCP1_PYTHON="$(CURDIR)/$(MCP1)/bin/python" $(BIN)/python -m pytest -n auto $(ARGS)
 
 lint: $(VENV)/ready  ## judge form
@@ -71,6 +71,13 @@ define install
 	"$(PYTHON)" -m venv --clear $(1)
 	$(CLEAN_ENV) $(1)/bin/python -m pip install -q --disable-pip-version-check --no-compile --require-hashes -r $(2)
 endef
+
+# The tests of media decode them with ffprobe. Where it cannot be installed, those tests fail and say so.
+.PHONY: ffprobe
+ffprobe:
+	@command -v ffprobe >/dev/null || { command -v apt-get >/dev/null && test "$$(id -u)" = 0 \
+		&& { apt-get update -q && apt-get install -y -q --no-install-recommends ffmpeg; } >/dev/null; } || \
+		echo "ffprobe is missing and was not installed (it is in Debian's ffmpeg): tests of media will fail" >&2
 
 .PHONY: found-python
 found-python:

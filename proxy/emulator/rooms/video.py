@@ -62,7 +62,7 @@ def download(world: World, call: Call) -> Answer:
     job = world.job(call, ident)
     if job.status != "completed":
         raise Refused(json_answer({"detail": f"Video '{ident}' is not ready"}, status=404))
-    data = mp4(ident)
+    data = mp4(ident, float(job.result["duration_seconds"]))
     kind, ranges = "video/mp4", (("Accept-Ranges", "bytes"),)
     asked = RANGE.fullmatch(call.headers.get("Range", ""))
     if asked is None:
