@@ -11,7 +11,7 @@ WEATHER = {"name": "weather", "input_schema": {"type": "object", "properties": {
 MESSAGES = "POST /v1/gateway/partner/v1/messages/"
 
 
-@pytest.fixture(params=["", "/v1/gateway/partner", "/v1", "/anthropic"])
+@pytest.fixture(scope="session", params=["", "/v1/gateway/partner", "/v1", "/anthropic"])
 def client(request: pytest.FixtureRequest, url: str) -> Iterator[Anthropic]:
     with Anthropic(base_url=url + request.param, auth_token="anything", max_retries=0) as anthropic:
         yield anthropic
