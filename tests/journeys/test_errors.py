@@ -107,6 +107,15 @@ def test_the_gateways_sentence_is_in_the_exception(clients, gateway, row, ask, s
     assert len(gateway.seen()) == 1, "no repeats"
 
 
+def test_a_model_that_is_not_listed_is_told_by_its_name(clients):
+    with refused(404) as raised:
+        clients.openai.models.retrieve("nope/x")
+    assert "Model 'nope/x' not found" in str(raised.value)
+    with refused(404) as raised:
+        clients.anthropic.models.retrieve("nope/x")
+    assert "Model 'nope/x' not found" in str(raised.value)
+
+
 @pytest.mark.parametrize("ask", ALL)
 def test_a_body_that_is_too_large_is_refused_before_anything_is_sent(clients, gateway, ask):
     """The refusal comes while the client is still sending, and must not be lost with the connection."""

@@ -51,7 +51,7 @@ def connected(interpreter: str, home: Path, url: str) -> Iterator[Callable[..., 
     yield connect
     for process in started:
         process.communicate(timeout=30)
-        assert process.returncode == 0
+    assert {process.returncode for process in started} == {0}
 
 
 def asked(process: subprocess.Popen[str], *words: Any) -> dict[str, Any]:
