@@ -1,8 +1,10 @@
 """One emulated gateway and one proxy in front of it for all journeys of a worker; the gateway is as new for each."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from tests.journeys.programs import Emulated, emulating, proxying
@@ -14,8 +16,6 @@ CLIENTS_READ = ("OPENAI_", "ANTHROPIC_", "MCP_", "SLUICEGATE_", "LANGCHAIN_", "L
 @pytest.fixture(autouse=True)
 def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients run inside the tests: nothing that whoever runs them has set shall lead one past the proxy."""
-    import os
-
     for name in list(os.environ):
         if name.startswith(CLIENTS_READ) or name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
@@ -33,19 +33,21 @@ def _emulated(home: Path) -> Iterator[Emulated]:
 
 
 @pytest.fixture(scope="session")
-def _url(home: Path, _emulated: Emulated) -> Iterator[str]:
+def url(home: Path, _emulated: Emulated) -> Iterator[str]:
+    """The proxy, in open mode, in front of the gateway."""
     with proxying(home, _emulated.url) as url:
         yield url
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def gateway(_emulated: Emulated) -> Emulated:
     """The gateway without faults, with full balances and an empty journal."""
     _emulated.reset()
     return _emulated
 
 
-@pytest.fixture
-def url(_url: str, gateway: Emulated) -> str:
-    """The proxy, in open mode, in front of `gateway`."""
-    return _url
+@pytest.fixture(scope="session")
+def http() -> Iterator[httpx2.Client]:
+    """A client without an SDK; one for all, as making one takes longer than most calls."""
+    with httpx2.Client() as client:
+        yield client

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from anthropic import Anthropic, AsyncAnthropic
+from anthropic import Anthropic, APIStatusError, AsyncAnthropic
 
 MODEL = "claude-opus-x"
 ASK = {"model": MODEL, "max_tokens": 8000, "messages": [{"role": "user", "content": "Which way does the water go?"}]}
@@ -11,7 +11,7 @@ WEATHER = {"name": "weather", "input_schema": {"type": "object", "properties": {
 MESSAGES = "POST /v1/gateway/partner/v1/messages/"
 
 
-@pytest.fixture(params=["", "/v1/gateway/partner", "/v1", "/anthropic"])
+@pytest.fixture(scope="session", params=["", "/v1/gateway/partner", "/v1", "/anthropic"])
 def client(request: pytest.FixtureRequest, url: str) -> Iterator[Anthropic]:
     with Anthropic(base_url=url + request.param, auth_token="anything", max_retries=0) as anthropic:
         yield anthropic
@@ -73,7 +73,7 @@ def test_tokens_are_counted_as_they_are_charged(client, gateway):
 
 def test_every_listed_model_can_be_looked_up(client):
     """The gateway has no route for one native model; it is found in the list."""
-    models = {model.id: model for model in client.models.list()}
+    models = {model.id: model for model in client.models.list(limit=1000)}
     assert client.models.retrieve(MODEL) == models[MODEL]
 
 
@@ -99,3 +99,11 @@ async def test_the_asynchronous_client_works_too(url):
         async with client.messages.stream(**ASK) as stream:
             assert (await stream.get_final_message()).content[0].text == whole.content[0].text
         assert [model.id async for model in client.models.list()]
+
+
+def test_an_empty_balance_is_asked_about_once(url, gateway):
+    gateway.empty()
+    with Anthropic(base_url=url, api_key="anything") as client, pytest.raises(APIStatusError) as raised:
+        client.messages.create(**ASK)
+    assert raised.value.status_code == 402
+    assert gateway.targets() == [MESSAGES]

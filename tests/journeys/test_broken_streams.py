@@ -28,13 +28,13 @@ BREAKS = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def openai_client(url):
     with openai.OpenAI(base_url=f"{url}/v1", api_key="anything", max_retries=0) as client:
         yield client
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def anthropic_client(url):
     with anthropic.Anthropic(base_url=url, api_key="anything", max_retries=0) as client:
         yield client

@@ -27,14 +27,15 @@ STREAMS = {
 SHAPES = ["", "comments", "crlf", "split", "join", "ping", "usage-twice", "big"]
 
 
-def fetched(url: str, body: object, headers: dict[str, str]) -> bytes:
-    with httpx2.Client(headers=headers) as client, client.stream("POST", url, json=body) as answer:
+def fetched(http: httpx2.Client, url: str, body: object) -> bytes:
+    headers = {"Authorization": f"Bearer {GATEWAY_KEY}", **BOTH, **VERSION}
+    with http.stream("POST", url, json=body, headers=headers) as answer:
         assert answer.status_code == 200
         return b"".join(answer.iter_raw())
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_a_stream_arrives_as_the_gateway_sent_it(url, gateway, name):
+def test_a_stream_arrives_as_the_gateway_sent_it(http, url, gateway, name):
     """The gateway's answers are a function of its seed and of what it has been asked since its reset."""
     here, there, body = STREAMS[name]
     for shape in SHAPES:
@@ -43,6 +44,6 @@ def test_a_stream_arrives_as_the_gateway_sent_it(url, gateway, name):
             gateway.reset()
             if shape:
                 gateway.arm(shape, **({"size": 7} if shape == "split" else {"mb": 0.2} if shape == "big" else {}))
-            told.append(fetched(target, body, {"Authorization": f"Bearer {GATEWAY_KEY}", **BOTH, **VERSION}))
+            told.append(fetched(http, target, body))
         assert told[0] == told[1], shape
         assert len(told[0]) > 100

@@ -14,22 +14,44 @@ from tests.journeys.programs import proxying
 SAID = [{"role": "user", "content": "hi"}]
 MEBIBYTE = 1024 * 1024
 
-Ask = Callable[[str, dict[str, Any]], Any]
+
+@dataclass(frozen=True)
+class Clients:
+    """Both SDKs, without repeats."""
+
+    openai: openai.OpenAI
+    anthropic: anthropic.Anthropic
 
 
-def chat(url: str, body: dict[str, Any], key: str = "anything") -> Any:
-    with openai.OpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0) as client:
-        return client.chat.completions.create(**{"model": "gpt-4o", "messages": SAID, **body})
+@contextmanager
+def clients_of(url: str, key: str = "anything") -> Iterator[Clients]:
+    with (
+        openai.OpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0) as first,
+        anthropic.Anthropic(base_url=url, auth_token=key, max_retries=0) as second,
+    ):
+        yield Clients(first, second)
 
 
-def responses(url: str, body: dict[str, Any], key: str = "anything") -> Any:
-    with openai.OpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0) as client:
-        return client.responses.create(**{"model": "gpt-4o", "input": SAID, **body})
+@pytest.fixture(scope="session")
+def clients(url: str) -> Iterator[Clients]:
+    with clients_of(url) as found:
+        yield found
 
 
-def messages(url: str, body: dict[str, Any], key: str = "anything") -> Any:
-    with anthropic.Anthropic(base_url=url, auth_token=key, max_retries=0) as client:
-        return client.messages.create(**{"model": "claude-opus-x", "max_tokens": 64, "messages": SAID, **body})
+Ask = Callable[[Clients, dict[str, Any]], Any]
+
+
+def chat(clients: Clients, body: dict[str, Any]) -> Any:
+    return clients.openai.chat.completions.create(**{"model": "gpt-4o", "messages": SAID, **body})
+
+
+def responses(clients: Clients, body: dict[str, Any]) -> Any:
+    return clients.openai.responses.create(**{"model": "gpt-4o", "input": SAID, **body})
+
+
+def messages(clients: Clients, body: dict[str, Any]) -> Any:
+    asked = {"model": "claude-opus-x", "max_tokens": 64, "messages": SAID, **body}
+    return clients.anthropic.messages.create(**asked)
 
 
 @contextmanager
@@ -76,37 +98,46 @@ ROWS = [pytest.param(row, ask, id=f"{ask.__name__}-{row.status}-{row.sentence}")
 
 @pytest.mark.parametrize(("row", "ask"), ROWS)
 @pytest.mark.parametrize("stream", [False, True])
-def test_the_gateways_sentence_is_in_the_exception(url, gateway, row, ask, stream):
+def test_the_gateways_sentence_is_in_the_exception(clients, gateway, row, ask, stream):
     if row.fault:
         gateway.arm(row.fault)
     with refused(row.status) as raised:
-        ask(url, {**(row.body or {}), "stream": stream})
+        ask(clients, {**(row.body or {}), "stream": stream})
     assert row.sentence in str(raised.value)
     assert len(gateway.seen()) == 1, "no repeats"
 
 
+def test_a_model_that_is_not_listed_is_told_by_its_name(clients):
+    with refused(404) as raised:
+        clients.openai.models.retrieve("nope/x")
+    assert "Model 'nope/x' not found" in str(raised.value)
+    with refused(404) as raised:
+        clients.anthropic.models.retrieve("nope/x")
+    assert "Model 'nope/x' not found" in str(raised.value)
+
+
 @pytest.mark.parametrize("ask", ALL)
-def test_a_body_that_is_too_large_is_refused_before_anything_is_sent(url, gateway, ask):
+def test_a_body_that_is_too_large_is_refused_before_anything_is_sent(clients, gateway, ask):
     """The refusal comes while the client is still sending, and must not be lost with the connection."""
     words = [{"role": "user", "content": "x" * (26 * MEBIBYTE)}]
     with refused(413) as raised:
-        ask(url, {"input" if ask is responses else "messages": words})
+        ask(clients, {"input" if ask is responses else "messages": words})
     assert "Request body too large. Maximum size is 25MB." in str(raised.value)
     assert not gateway.seen()
 
 
 def test_a_gateway_key_that_is_not_valid_is_told_to_whom_it_belongs(home, gateway):
     """Callers bring their own keys here: what the gateway says of one is for its owner."""
-    with proxying(home, gateway.url, "--credential", "caller") as url:
+    with proxying(home, gateway.url, "--credential", "caller") as url, clients_of(url, "sk-emu-revoked") as clients:
         for ask in ALL:
             with refused(401) as raised:
-                ask(url, {}, "sk-emu-revoked")
+                ask(clients, {})
             assert "Invalid API key" in str(raised.value)
 
 
 def test_a_gateway_that_cannot_be_reached_is_said_so(home):
-    with proxying(home, "http://127.0.0.1:1") as url:
+    with proxying(home, "http://127.0.0.1:1") as url, clients_of(url) as clients:
         for ask in ALL:
             with refused(502) as raised:
-                ask(url, {})
+                ask(clients, {})
             assert "The gateway could not be reached; nothing was sent." in str(raised.value)

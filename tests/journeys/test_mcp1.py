@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from tests.journeys.programs import environment
 from tests.journeys.test_mcp import REFUSALS, SUITES
 
 Ask = Callable[..., dict[str, Any]]
+
+SCRIPT = Path(__file__).parent / "mcp1_client.py"
 
 
 @pytest.fixture(scope="session")
@@ -24,43 +27,45 @@ def interpreter() -> str:
 
 
 @pytest.fixture
-def connected(interpreter: str, home: Path, url: str) -> Iterator[Callable[[str], Ask]]:
-    """Start clients of suites; each asks as long as the test lasts, on one session."""
+def connected(interpreter: str, home: Path, url: str) -> Iterator[Callable[..., list[Ask]]]:
+    """Start a client for each suite; each asks as long as the test lasts, on one session."""
     started: list[subprocess.Popen[str]] = []
 
-    def connect(suite: str) -> Ask:
-        script = Path(__file__).parent / "mcp1_client.py"
-        process = subprocess.Popen(
-            [interpreter, str(script), f"{url}/v1/mcp/{suite}"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=home,
-            env=environment(home),
+    def connect(*suites: str) -> list[Ask]:
+        started.extend(
+            subprocess.Popen(
+                [interpreter, str(SCRIPT), f"{url}/v1/mcp/{suite}"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                cwd=home,
+                env=environment(home),
+            )
+            for suite in suites
         )
-        started.append(process)
-
-        def ask(*words: Any) -> dict[str, Any]:
-            process.stdin.write(json.dumps(words) + "\n")
-            process.stdin.flush()
-            line = process.stdout.readline()
-            assert line, f"the session died on {words}: {process.stderr.read()}"
-            return json.loads(line)
-
-        assert ask("connect") == {"server": suite}
-        return ask
+        asks = [partial(asked, process) for process in started]
+        assert [ask("connect")["server"] for ask in asks] == list(suites)
+        return asks
 
     yield connect
     for process in started:
         process.communicate(timeout=30)
-        assert process.returncode == 0
+    assert {process.returncode for process in started} == {0}
+
+
+def asked(process: subprocess.Popen[str], *words: Any) -> dict[str, Any]:
+    """Say one command and read what came of it."""
+    process.stdin.write(json.dumps(words) + "\n")
+    process.stdin.flush()
+    line = process.stdout.readline()
+    assert line, f"the session died on {words}: {process.stderr.read()}"
+    return json.loads(line)
 
 
 def test_every_suite_is_connected_listed_and_called(connected, gateway):
     """Its first request has the id 0."""
-    for suite, (tool, arguments, said) in SUITES.items():
-        ask = connected(suite)
+    for ask, (tool, arguments, said) in zip(connected(*SUITES), SUITES.values(), strict=True):
         assert tool in ask("list")["tools"]
         assert ask("call", tool, arguments) == {"text": said, "failed": False}
         assert ask("ping") == {}
@@ -68,7 +73,7 @@ def test_every_suite_is_connected_listed_and_called(connected, gateway):
 
 
 def test_a_refused_call_is_told_and_the_next_one_works(connected, gateway):
-    ask = connected("calc")
+    (ask,) = connected("calc")
     for fault, code, sentence in REFUSALS:
         gateway.arm(fault, times=1)
         told = ask("call", "add", {"a": 1, "b": 2})
@@ -77,7 +82,7 @@ def test_a_refused_call_is_told_and_the_next_one_works(connected, gateway):
 
 
 def test_a_gateway_that_fails_is_told_and_the_next_call_works(connected, gateway):
-    ask = connected("calc")
+    (ask,) = connected("calc")
     for fault in ("reset-before-head", "html", "html200", "empty-body", "redirect"):
         gateway.arm(fault, times=1)
         assert ask("call", "add", {"a": 1, "b": 2})["code"] == -32004, fault

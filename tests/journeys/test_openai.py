@@ -16,7 +16,7 @@ class Boat(BaseModel):
     length_m: int
 
 
-@pytest.fixture(params=["/v1", "/v1/gateway", "", "/v1/"])
+@pytest.fixture(scope="session", params=["/v1", "/v1/gateway", "", "/v1/"])
 def client(request: pytest.FixtureRequest, url: str) -> Iterator[OpenAI]:
     with OpenAI(base_url=url + request.param, api_key="anything", max_retries=0) as openai:
         yield openai

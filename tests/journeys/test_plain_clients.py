@@ -9,6 +9,8 @@ import aiohttp
 import httpx2
 import pytest
 
+from tests.journeys.test_mcp import CLOSED
+
 ASK = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "hi"}]}
 
 
@@ -62,10 +64,9 @@ def test_an_answer_comes_plain_to_a_client_that_could_unpack_it(url):
 
 
 @pytest.mark.parametrize("rpc_id", [0, 1, -1, "0", "i-1", "", 2**53, 1.5])
-def test_a_tool_call_is_answered_under_its_own_id(url, rpc_id):
+def test_a_tool_call_is_answered_under_its_own_id(http, url, rpc_id):
     call = {"jsonrpc": "2.0", "id": rpc_id, "method": "tools/list"}
-    with httpx2.Client(headers={"Accept": "application/json, text/event-stream"}) as client:
-        answer = client.post(f"{url}/v1/mcp/calc", json=call)
+    answer = http.post(f"{url}/v1/mcp/calc", json=call, headers={"Accept": "application/json, text/event-stream"})
     told = json.loads(answer.text.partition("data: ")[2] or answer.text)
     assert told["id"] == rpc_id
     assert type(told["id"]) is type(rpc_id)
@@ -86,57 +87,42 @@ def test_a_tool_call_is_answered_in_the_form_its_caller_takes(url, accept):
     assert told["result"]["content"] == [{"type": "text", "text": "3"}]
 
 
-def test_a_notification_is_taken_here(url, gateway):
+def test_a_notification_is_taken_here(http, url, gateway):
     """The gateway would refuse it, and with that end the session of most clients."""
-    with httpx2.Client() as client:
-        for method in ("notifications/initialized", "notifications/cancelled"):
-            answer = client.post(f"{url}/v1/mcp/calc", json={"jsonrpc": "2.0", "method": method})
-            assert (answer.status_code, answer.content) == (202, b"")
+    for method in ("notifications/initialized", "notifications/cancelled"):
+        answer = http.post(f"{url}/v1/mcp/calc", json={"jsonrpc": "2.0", "method": method})
+        assert (answer.status_code, answer.content) == (202, b"")
     assert not gateway.seen()
 
 
-# fmt: off
-SUITE_MESSAGES = [
-    # method  path                  accept                status  the sentence
-    ("POST",   "/v1/mcp/mailbox",   "application/json",   403, "MCP suite 'mailbox' is disabled by your organization's connector settings"),
-    ("POST",   "/v1/mcp/nowhere",   "application/json",   404, "Unknown MCP suite 'nowhere'. See GET /v1/gateway/mcp/"),
-    ("POST",   "/v1/mcp/desktop",   "application/json",   404, "MCP suite 'desktop' is not available through the API. See GET /v1/gateway/mcp/"),
-]
-# fmt: on
-
-
-@pytest.mark.parametrize(("method", "path", "accept", "status", "sentence"), SUITE_MESSAGES)
-def test_a_suites_refusal_keeps_its_status_and_its_sentence(url, method, path, accept, status, sentence):
-    call = {"jsonrpc": "2.0", "id": 0, "method": "tools/list"}
-    with httpx2.Client() as client:
-        answer = client.request(method, url + path, json=call, headers={"Accept": accept})
+@pytest.mark.parametrize(("suite", "status"), [("mailbox", 403), ("desktop", 404), ("nowhere", 404)])
+def test_a_suites_refusal_keeps_its_status_and_its_sentence(http, url, suite, status):
+    """In both forms: the one that MCP clients show, and the gateway's own."""
+    answer = http.post(f"{url}/v1/mcp/{suite}", json={"jsonrpc": "2.0", "id": 0, "method": "tools/list"})
     told = answer.json()
-    assert (answer.status_code, told["detail"]) == (status, sentence)
-    assert (told["id"], told["error"]["message"]) == (0, sentence)
+    assert (answer.status_code, told["detail"]) == (status, CLOSED[suite])
+    assert (told["id"], told["error"]["message"]) == (0, CLOSED[suite])
 
 
-def test_a_suites_own_json_rpc_error_comes_as_it_is(url, gateway):
+def test_a_suites_own_json_rpc_error_comes_as_it_is(http, url, gateway):
     own = '{"jsonrpc":"2.0","id":null,"error":{"code":-32602,"message":"no such cursor"}}'
     gateway.record("own", own, status=400, headers={"Content-Type": "application/json"})
     gateway.arm_line("raw name=own")
-    with httpx2.Client() as client:
-        answer = client.post(f"{url}/v1/mcp/calc", json={"jsonrpc": "2.0", "id": "i-1", "method": "tools/list"})
+    answer = http.post(f"{url}/v1/mcp/calc", json={"jsonrpc": "2.0", "id": "i-1", "method": "tools/list"})
     assert (answer.status_code, answer.text) == (400, own.replace("null", '"i-1"'))
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-def test_a_suite_takes_posts_only(url, gateway, method):
-    with httpx2.Client() as client:
-        answer = client.request(method, f"{url}/v1/mcp/calc", headers={"Accept": "text/event-stream"})
+def test_a_suite_takes_posts_only(http, url, gateway, method):
+    answer = http.request(method, f"{url}/v1/mcp/calc", headers={"Accept": "text/event-stream"})
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
     assert "POST" in answer.json()["error"]["message"]
     assert not gateway.seen()
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b'{"jsonrpc":"1.0","id":1,"method":"x"}', b'{"jsonrpc":"2.0","id":1}'])
-def test_what_is_no_json_rpc_is_refused_here(url, gateway, body):
-    with httpx2.Client() as client:
-        answer = client.post(f"{url}/v1/mcp/calc", content=body)
+def test_what_is_no_json_rpc_is_refused_here(http, url, gateway, body):
+    answer = http.post(f"{url}/v1/mcp/calc", content=body)
     assert answer.status_code == 400
     assert answer.json()["error"]["code"] in (-32700, -32600)
     assert not gateway.seen()

@@ -56,9 +56,8 @@ def test_an_sdk_in_a_shell_that_read_env_comes_here(home, url, gateway, family):
     assert gateway.seen()[-1].headers["authorization"] == f"Bearer {GATEWAY_KEY}"
 
 
-@pytest.mark.parametrize("family", ["openai", "native"])
-def test_a_command_under_run_comes_here(home, url, gateway, family):
-    done = shell(home, sluicegate("run", "--url", url, "--", sys.executable, "-c", ASKS[family]))
+def test_a_command_under_run_comes_here(home, url, gateway):
+    done = shell(home, sluicegate("run", "--url", url, "--", sys.executable, "-c", ASKS["openai"]))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.strip()
     assert len(gateway.seen()) == 1
