@@ -8,7 +8,7 @@ never changed; `Projection` is their sum and can be rebuilt from them.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Final
+from typing import Final, Protocol
 
 from proxy.units import Credits
 
@@ -162,6 +162,7 @@ class Facts:
     suite: str | None = None
     tool: str | None = None
     credential: str = ""
+    chatbot: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +211,7 @@ class Outcome(Enum):
     """What became of one step."""
 
     OK = "ok"
+    OVER_BUDGET = "over_budget"
     DUPLICATE_HOLD = "duplicate_hold"
     NO_SUCH_HOLD = "no_such_hold"
     ALREADY_RESOLVED = "already_resolved"
@@ -222,6 +224,7 @@ class HoldState:
     facts: Facts
     phase: Phase
     held: Credits
+    at_s: float = 0.0
     charged: Credits = Credits(0)
 
 
@@ -230,7 +233,7 @@ def move(state: HoldState | None, step: Step) -> tuple[HoldState | None, Outcome
     if isinstance(step, Hold):
         if state is not None:
             return state, Outcome.DUPLICATE_HOLD
-        return HoldState(step.facts, Phase.HELD, step.credits), Outcome.OK
+        return HoldState(step.facts, Phase.HELD, step.credits, step.at_s), Outcome.OK
     if state is None:
         return None, Outcome.NO_SUCH_HOLD
     after = NEXT[state.phase].get(MOVE[type(step)])
@@ -240,6 +243,45 @@ def move(state: HoldState | None, step: Step) -> tuple[HoldState | None, Outcome
     return replace(state, phase=after, charged=charged), Outcome.OK
 
 
+class Ledgered(Protocol):
+    """What keeps accounts of holds: `core.accounts.Accounts`, which knows the budgets."""
+
+    def judge(self, facts: Facts, asked: int, at_s: float) -> object | None:
+        """Why a hold does not fit, None when it does."""
+        ...
+
+    def hold(self, hold: str, facts: Facts, amount: int, at_s: float) -> None:
+        """A hold was taken."""
+        ...
+
+    def end(self, hold: str, charged: int) -> None:
+        """A hold ended at a charge."""
+        ...
+
+    def spent(self, facts: Facts, amount: int, at_s: float) -> None:
+        """A charge was booked late."""
+        ...
+
+
+class _Boundless:
+    """No budgets: everything fits and nothing is kept."""
+
+    def judge(self, facts: Facts, asked: int, at_s: float) -> None:
+        pass
+
+    def hold(self, hold: str, facts: Facts, amount: int, at_s: float) -> None:
+        pass
+
+    def end(self, hold: str, charged: int) -> None:
+        pass
+
+    def spent(self, facts: Facts, amount: int, at_s: float) -> None:
+        pass
+
+
+NO_ACCOUNTS: Final = _Boundless()
+
+
 @dataclass(slots=True)
 class Projection:
     """What the entries add up to: open holds, and credits held and spent per team, all in units of 1e-8 credit.
@@ -247,6 +289,7 @@ class Projection:
     Holds that ended are remembered up to `resolved_max`, so that a second ending is told from an unknown hold.
     """
 
+    accounts: "Ledgered" = field(default_factory=lambda: NO_ACCOUNTS, compare=False)
     resolved_max: int = 100_000
     holds: dict[str, HoldState] = field(default_factory=dict)
     held: dict[str, int] = field(default_factory=dict)
@@ -260,6 +303,9 @@ class Projection:
         after, outcome = move(before, step)
         if outcome is not Outcome.OK or after is None:
             return outcome
+        if isinstance(step, Hold) and self.accounts.judge(step.facts, step.credits, step.at_s) is not None:
+            return Outcome.OVER_BUDGET
+        self._book(before, after, step)
         team = after.facts.team
         was_held = before.held if before is not None and before.phase is Phase.HELD else 0
         now_held = after.held if after.phase is Phase.HELD else 0
@@ -275,6 +321,15 @@ class Projection:
             while len(self._resolved) > self.resolved_max:
                 del self._resolved[next(iter(self._resolved))]
         return outcome
+
+    def _book(self, before: HoldState | None, after: HoldState, step: Step) -> None:
+        """Let the accounts know of a step that was taken."""
+        if isinstance(step, Hold):
+            self.accounts.hold(step.hold, step.facts, step.credits, step.at_s)
+        elif before is not None and before.phase is Phase.EXPIRED:
+            self.accounts.spent(after.facts, after.charged, after.at_s)
+        else:
+            self.accounts.end(step.hold, after.charged)
 
     def replay(self, steps: Iterable[Step]) -> None:
         """Take many steps, as at a start."""

@@ -1,0 +1,209 @@
+"""Accounts: what each budget has settled and held, per group and window, and whether one more hold fits.
+
+Accounts are made from facts under the current policy, never stored: a budget that is renamed, added or narrowed starts
+with what its window already used. All that happens to a hold belongs to the window of its admission. The time only goes
+forward here: a clock that steps back reopens nothing.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from math import inf
+from typing import Final
+
+from proxy.core.ledger import Facts
+from proxy.core.limits import Budget, drawn
+from proxy.core.windows import Calendar, Sliding, Window
+
+
+class Why(Enum):
+    """Why a hold does not fit."""
+
+    NEVER = "never"  # it is larger than the whole budget
+    EXHAUSTED = "exhausted"  # too much is settled
+    BUSY = "busy"  # it would fit if the holds of open calls ended at nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What stands in the way of a hold; the tightest budget of all that do.
+
+    amount, settled, held, asked: units of 1e-8 credit.
+    reopens_s: when the window ends or has room again, None where waiting does not help.
+    """
+
+    budget: Budget
+    group: tuple[str, ...]
+    why: Why
+    amount: int
+    settled: int
+    held: int
+    asked: int
+    reopens_s: float | None
+
+
+@dataclass(slots=True)
+class Drawn:
+    """One hold in one account: how much it takes there now."""
+
+    at_s: float
+    amount: int
+    open: bool = True
+    waits: bool = True  # an operation's hold runs for hours: nobody waits for it
+    gone: bool = False  # slid out of the window: a late ending changes nothing any more
+
+
+@dataclass(slots=True)
+class Account:
+    """One budget × one group × one window. A sliding window keeps each hold apart, a calendar one only sums."""
+
+    window: Window | None
+    settled: int = 0
+    held: int = 0
+    lasting: int = 0  # part of `held` that belongs to operations
+    log: deque[Drawn] = field(default_factory=deque)
+
+    def forget(self, before_s: float) -> None:
+        """Let go of what has slid out of the window."""
+        while self.log and self.log[0].at_s <= before_s:
+            gone = self.log.popleft()
+            if gone.open:
+                self.held -= gone.amount
+                self.lasting -= 0 if gone.waits else gone.amount
+            else:
+                self.settled -= gone.amount
+            gone.gone = True
+
+
+Key = tuple[str, tuple[str, ...], float]
+
+
+class Accounts:
+    """All accounts under one policy."""
+
+    def __init__(self, budgets: Iterable[Budget] = ()) -> None:
+        self.budgets: Final = tuple(budgets)
+        self._accounts: Final[dict[Key, Account]] = {}
+        self._holds: Final[dict[str, list[tuple[Account, Drawn]]]] = {}
+        self._now_s = -inf
+
+    def _account(self, budget: Budget, group: tuple[str, ...], at_s: float) -> Account:
+        window = budget.window.window(at_s) if isinstance(budget.window, Calendar) else None
+        key = (budget.name, group, window.start_s if window else 0.0)
+        account = self._accounts.get(key)
+        if account is None:
+            account = self._accounts[key] = Account(window)
+        if isinstance(budget.window, Sliding):
+            account.forget(self._now_s - budget.window.seconds)
+        return account
+
+    def _places(self, facts: Facts, at_s: float) -> Iterator[tuple[Budget, tuple[str, ...], Account]]:
+        for budget in drawn(self.budgets, facts):
+            group = budget.group(facts)
+            yield budget, group, self._account(budget, group, at_s)
+
+    def judge(self, facts: Facts, asked: int, at_s: float) -> Refusal | None:
+        """Whether a hold fits every budget it draws on; the refusal that lasts longest where it does not.
+
+        What costs nothing always fits.
+        """
+        self._now_s = at_s = max(at_s, self._now_s)
+        if asked == 0:
+            return None
+        refusals = [
+            refusal
+            for budget, group, account in self._places(facts, at_s)
+            if budget.acts and (refusal := _refusal(budget, group, account, asked)) is not None
+        ]
+        return max(refusals, key=_lasting, default=None)
+
+    def hold(self, hold: str, facts: Facts, amount: int, at_s: float) -> None:
+        """Book a hold that was judged to fit, or one that an earlier policy let in."""
+        self._now_s = max(at_s, self._now_s)
+        places = []
+        for _, _, account in self._places(facts, at_s):
+            drawing = Drawn(at_s, amount)
+            account.held += amount
+            if account.window is None:
+                account.log.append(drawing)
+            places.append((account, drawing))
+        if places:
+            self._holds[hold] = places
+
+    def lasts(self, hold: str) -> None:
+        """The hold belongs to an operation from now on."""
+        for account, drawing in self._holds.get(hold, ()):
+            if drawing.waits and drawing.open and not drawing.gone:
+                drawing.waits = False
+                account.lasting += drawing.amount
+
+    def end(self, hold: str, charged: int) -> None:
+        """A hold ended at a charge, 0 for one that was voided."""
+        for account, drawing in self._holds.pop(hold, ()):
+            if drawing.gone:
+                continue
+            account.held -= drawing.amount
+            account.lasting -= 0 if drawing.waits else drawing.amount
+            account.settled += charged
+            drawing.amount, drawing.open = charged, False
+
+    def spent(self, facts: Facts, amount: int, at_s: float) -> None:
+        """Book what was settled before this policy, or before a start."""
+        self._now_s = max(at_s, self._now_s)
+        for _, _, account in self._places(facts, at_s):
+            account.settled += amount
+            if account.window is None:
+                account.log.append(Drawn(at_s, amount, open=False))
+
+    def used(self, budget: Budget, group: tuple[str, ...], at_s: float) -> tuple[int, int]:
+        """What an account has settled and held at an instant."""
+        self._now_s = max(at_s, self._now_s)
+        account = self._account(budget, group, self._now_s)
+        return account.settled, account.held
+
+    def prune(self) -> None:
+        """Let go of windows that have ended and are not needed for an open hold."""
+        needed = {id(account) for places in self._holds.values() for account, _ in places}
+        for key, account in list(self._accounts.items()):
+            ended = account.window is not None and account.window.end_s <= self._now_s
+            empty = account.window is None and not account.log
+            if (ended or empty) and id(account) not in needed:
+                del self._accounts[key]
+
+
+def _refusal(budget: Budget, group: tuple[str, ...], account: Account, asked: int) -> Refusal | None:
+    amount = budget.amount_for(group)
+    if account.settled + account.held + asked <= amount:
+        return None
+    spent = account.settled + account.lasting
+    why = Why.NEVER if asked > amount else Why.EXHAUSTED if spent + asked > amount else Why.BUSY
+    return Refusal(
+        budget,
+        group,
+        why,
+        amount,
+        account.settled,
+        account.held,
+        asked,
+        _reopens(budget, account, account.settled + account.held + asked - amount),
+    )
+
+
+def _reopens(budget: Budget, account: Account, missing: int) -> float | None:
+    """When so much more is free if nothing else happens."""
+    if account.window is not None:
+        return account.window.end_s if account.window.end_s != inf else None
+    assert isinstance(budget.window, Sliding)
+    for drawing in account.log:
+        missing -= drawing.amount
+        if missing <= 0:
+            return drawing.at_s + budget.window.seconds
+    return None
+
+
+_RANK: Final = {Why.BUSY: 0, Why.EXHAUSTED: 1, Why.NEVER: 2}
+
+
+def _lasting(refusal: Refusal) -> tuple[int, float]:
+    return _RANK[refusal.why], inf if refusal.reopens_s is None else refusal.reopens_s

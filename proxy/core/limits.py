@@ -1,0 +1,112 @@
+"""What a limit is: which calls it counts, for whom apart, how much, in which window, and what happens on excess."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from fnmatch import translate
+from functools import lru_cache
+from re import IGNORECASE, Pattern
+from re import compile as compiled
+
+from proxy.core.ledger import Facts
+from proxy.core.windows import Calendar, Sliding
+
+
+class Each(Enum):
+    """For whom a limit keeps an account of its own."""
+
+    TEAM = "team"
+    KEY = "key"
+    MODEL = "model"
+    SUITE = "suite"
+    TOOL = "tool"
+    CREDENTIAL = "credential"
+
+
+class Excess(Enum):
+    """What happens to a call that does not fit."""
+
+    REFUSE = "refuse"
+    WARN = "warn"
+
+
+@lru_cache(maxsize=4096)
+def _glob(pattern: str) -> Pattern[str]:
+    return compiled(translate(pattern), IGNORECASE)
+
+
+def fits(pattern: str, name: str | None) -> bool:
+    """Whether a name fits a glob, without regard to case."""
+    return name is not None and _glob(pattern).match(name) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Which calls a limit counts: all given words have to fit; model and tool are globs."""
+
+    team: str | None = None
+    key: str | None = None
+    model: str | None = None
+    route: str | None = None
+    suite: str | None = None
+    tool: str | None = None
+    chatbot: str | None = None
+
+    def takes(self, facts: Facts) -> bool:
+        """Whether a call is one of them."""
+        return (
+            (self.team is None or self.team == facts.team)
+            and (self.key is None or self.key == facts.key)
+            and (self.route is None or self.route == facts.route)
+            and (self.suite is None or self.suite == facts.suite)
+            and (self.chatbot is None or self.chatbot == facts.chatbot)
+            and (self.model is None or fits(self.model, facts.model))
+            and (self.tool is None or fits(self.tool, facts.tool))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A limit that counts credits.
+
+    amount:     units of 1e-8 credit; `amounts` overrides it for single values of `each`.
+    instead_of: name of a budget whose calls this one takes over.
+    warn_at:    shares of the amount at which somebody wants to know.
+    shadow:     count and report, without acting.
+    source:     file:line:col of where it stands.
+    """
+
+    name: str
+    amount: int
+    window: Calendar | Sliding
+    match: Match = Match()
+    each: Each | None = None
+    amounts: Mapping[str, int] = field(default_factory=dict)
+    instead_of: str | None = None
+    excess: Excess = Excess.REFUSE
+    warn_at: tuple[float, ...] = ()
+    shadow: bool = False
+    source: str = ""
+
+    @property
+    def acts(self) -> bool:
+        """Whether a call that does not fit is refused."""
+        return self.excess is Excess.REFUSE and not self.shadow
+
+    def group(self, facts: Facts) -> tuple[str, ...]:
+        """Whose account a call draws on; keys of two teams with one name are two."""
+        if self.each is None:
+            return ()
+        value = getattr(facts, self.each.value) or ""
+        return (facts.team, value) if self.each is Each.KEY else (value,)
+
+    def amount_for(self, group: tuple[str, ...]) -> int:
+        """The amount of one account."""
+        return self.amounts.get(group[-1], self.amount) if group else self.amount
+
+
+def drawn(budgets: tuple[Budget, ...], facts: Facts) -> list[Budget]:
+    """The budgets that a call draws on: all that match, less those whose calls another takes over."""
+    matching = [budget for budget in budgets if budget.match.takes(facts)]
+    taken = {budget.instead_of for budget in matching}
+    return [budget for budget in matching if budget.name not in taken]

@@ -1,0 +1,237 @@
+"""A budget is a ceiling: stories of one account, and properties over any sequence of holds, endings and clocks."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from proxy.core.accounts import Accounts, Why
+from proxy.core.ledger import Basis, Charge, Ending, Facts, Hold, Outcome, Projection, Settle, Void
+from proxy.core.limits import Budget, Each, Match, drawn
+from proxy.core.windows import Calendar, Per, Sliding
+from tests.stories import play
+
+DAY = Calendar(Per.DAY)
+DAY_S = 86_400.0
+
+
+def facts(team="red", key="k", model="m", **more):
+    return Facts(team, key, "chat", model, **more)
+
+
+CALENDAR = """
+    # at   step    hold  amount | settled held  says
+    0      hold    h1        60 |       0   60  ok
+    1      hold    h2        60 |       0   60  busy
+    2      settle  h1        25 |      25    0  ok
+    3      hold    h2        60 |      25   60  ok
+    4      hold    h3        16 |      25   60  busy
+    5      hold    h3        15 |      25   75  ok
+    6      hold    h4       101 |      25   75  never
+    7      hold    h5         0 |      25   75  ok
+    8      settle  h2        90 |     115   15  ok
+    9      hold    h6         1 |     115   15  exhausted
+    10     void    h3         0 |     115    0  ok
+    11     hold    h6         1 |     115    0  exhausted
+    86399  hold    h6         1 |     115    0  exhausted
+    86400  hold    h7       100 |       0  100  ok
+    5      hold    h8         1 |       0  100  busy
+    86401  settle  h7        10 |      10    0  ok
+"""
+
+SLIDING = """
+    # at  step    hold  amount | settled held  says
+    0     hold    h1        60 |       0   60  ok
+    1     settle  h1        50 |      50    0  ok
+    50    hold    h2        50 |      50   50  ok
+    59    hold    h3         1 |      50   50  busy
+    60    hold    h3        50 |       0  100  ok
+    61    settle  h2        20 |      20   50  ok
+    62    hold    h4        31 |      20   50  busy
+    110   hold    h4        50 |       0  100  ok
+    121   settle  h3        50 |       0   50  ok
+"""
+
+
+def playing(budget):
+    books = Projection(accounts=Accounts([budget]))
+
+    def step(row):
+        at_s, amount = float(row["at"]), int(row["amount"])
+        says = "ok"
+        match row["step"]:
+            case "hold":
+                refusal = books.accounts.judge(facts(), amount, at_s)
+                says = refusal.why.value if refusal else "ok"
+                outcome = books.apply(Hold(row["hold"], facts(), amount, at_s))
+                assert (outcome is Outcome.OK) is (refusal is None)
+            case "settle":
+                books.apply(Settle(row["hold"], Charge(amount, Basis.USAGE), Ending.ANSWERED, at_s))
+            case "void":
+                books.apply(Void(row["hold"], Ending.NEVER_SENT, at_s))
+        settled, held = books.accounts.used(budget, (), at_s)
+        return {"settled": settled, "held": held, "says": says}
+
+    return step
+
+
+def test_a_calendar_budget():
+    play(CALENDAR, playing(Budget("b", 100, DAY)))
+
+
+def test_a_sliding_budget():
+    play(SLIDING, playing(Budget("b", 100, Sliding(60.0))))
+
+
+def test_a_refusal_says_when_there_is_room_again():
+    accounts = Accounts([Budget("b", 100, Sliding(60.0))])
+    accounts.hold("a", facts(), 50, 0.0)
+    accounts.hold("b", facts(), 50, 10.0)
+    assert accounts.judge(facts(), 50, 20.0).reopens_s == 60.0
+    assert accounts.judge(facts(), 51, 20.0).reopens_s == 70.0
+    day = Accounts([Budget("b", 100, DAY)])
+    day.hold("a", facts(), 100, 5.0)
+    assert day.judge(facts(), 1, 6.0).reopens_s == DAY_S
+
+
+def test_of_several_budgets_the_one_that_lasts_longest_is_named():
+    accounts = Accounts(
+        [Budget("day", 10, DAY), Budget("month", 10, Calendar(Per.MONTH)), Budget("all", 10, Calendar(Per.TOTAL))]
+    )
+    accounts.spent(facts(), 10, 0.0)
+    assert accounts.judge(facts(), 1, 1.0).budget.name == "all"
+
+
+def test_holds_of_operations_count_as_spent_because_nobody_waits_for_them():
+    accounts = Accounts([Budget("b", 100, DAY)])
+    accounts.hold("video", facts(), 100, 0.0)
+    assert accounts.judge(facts(), 1, 1.0).why is Why.BUSY
+    accounts.lasts("video")
+    assert accounts.judge(facts(), 1, 1.0).why is Why.EXHAUSTED
+    accounts.end("video", 0)
+    assert accounts.judge(facts(), 100, 1.0) is None
+
+
+def test_each_keeps_accounts_apart_and_amounts_differ():
+    budget = Budget("b", 50, DAY, each=Each.KEY, amounts={"ci": 200})
+    accounts = Accounts([budget])
+    assert accounts.judge(facts(key="ci"), 200, 0.0) is None
+    assert accounts.judge(facts(key="x"), 51, 0.0).amount == 50
+    accounts.hold("a", facts(team="red", key="x"), 50, 0.0)
+    assert accounts.judge(facts(team="blue", key="x"), 50, 0.0) is None, "two teams' keys of one name are two"
+
+
+def test_shadow_and_warn_count_and_do_not_act():
+    from proxy.core.limits import Excess
+
+    for budget in (Budget("b", 1, DAY, shadow=True), Budget("b", 1, DAY, excess=Excess.WARN)):
+        accounts = Accounts([budget])
+        assert accounts.judge(facts(), 100, 0.0) is None
+        accounts.hold("a", facts(), 100, 0.0)
+        assert accounts.used(budget, (), 0.0) == (0, 100)
+
+
+def test_instead_of_takes_a_budgets_calls_away():
+    wide = Budget("wide", 10, DAY)
+    opus = Budget("opus", 5, DAY, match=Match(model="*-OPUS-*"), instead_of="wide")
+    assert [budget.name for budget in drawn((wide, opus), facts(model="claude-opus-x"))] == ["opus"]
+    assert [budget.name for budget in drawn((wide, opus), facts(model="gpt"))] == ["wide"]
+
+
+BUDGETS = (
+    Budget("company", 300, Calendar(Per.DAY)),
+    Budget("red", 150, Calendar(Per.HOUR), match=Match(team="red")),
+    Budget("each-key", 90, Sliding(1000.0), each=Each.KEY),
+)
+WHO = [facts(team, key) for team in ("red", "blue") for key in ("a", "b")]
+
+
+class Books(RuleBasedStateMachine):
+    """Any sequence of holds, endings, clocks and rebuilds: no account is ever admitted past its amount."""
+
+    def __init__(self):
+        super().__init__()
+        self.books = Projection(accounts=Accounts(BUDGETS))
+        self.now_s, self.count, self.open, self.entries = 0.0, 0, [], []
+
+    def _take(self, step):
+        if self.books.apply(step) is Outcome.OK:
+            self.entries.append(step)
+            return True
+        return False
+
+    @rule(who=st.sampled_from(WHO), amount=st.integers(0, 120))
+    def hold(self, who, amount):
+        before = [(budget, budget.group(who), *self.books.accounts.used(budget, budget.group(who), self.now_s))
+                  for budget in drawn(BUDGETS, who)]  # fmt: skip
+        self.count += 1
+        taken = self._take(Hold(f"h{self.count}", who, amount, self.now_s))
+        room = all(settled + held + amount <= budget.amount for budget, _, settled, held in before)
+        assert taken is (amount == 0 or room), "admitted exactly when there is room"
+        if taken:
+            self.open.append(f"h{self.count}")
+
+    @rule(at=st.integers(0, 100), charged=st.integers(0, 150))
+    def settle(self, at, charged):
+        if self.open:
+            name = self.open.pop(at % len(self.open))
+            assert self._take(Settle(name, Charge(charged, Basis.USAGE), Ending.ANSWERED, self.now_s))
+
+    @rule(at=st.integers(0, 100))
+    def void(self, at):
+        if self.open:
+            assert self._take(Void(self.open.pop(at % len(self.open)), Ending.NEVER_SENT, self.now_s))
+
+    @rule(seconds=st.sampled_from([0.0, 1.0, 500.0, 1000.0, 3600.0, 86_400.0]))
+    def time_goes_on(self, seconds):
+        self.now_s += seconds
+
+    @rule()
+    def ended_windows_are_let_go_of(self):
+        self.books.accounts.prune()
+
+    @invariant()
+    def a_rebuild_agrees(self):
+        rebuilt = Projection(accounts=Accounts(()))
+        rebuilt.accounts = fresh = Accounts(BUDGETS)
+        # What was admitted was admitted: a rebuild judges nothing again.
+        fresh.judge = lambda *_: None
+        rebuilt.replay(self.entries)
+        del fresh.judge
+        for who in WHO:
+            for budget in drawn(BUDGETS, who):
+                group = budget.group(who)
+                assert fresh.used(budget, group, self.now_s) == self.books.accounts.used(budget, group, self.now_s)
+
+
+Books.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestBooks = Books.TestCase
+
+
+@given(st.lists(st.tuples(st.floats(0, 3000), st.integers(1, 100)), max_size=30))
+def test_no_sliding_window_ever_takes_more_than_its_amount(calls):
+    budget = Budget("b", 100, Sliding(60.0))
+    accounts, taken = Accounts([budget]), []
+    now_s = 0.0
+    for number, (gap_s, amount) in enumerate(calls):
+        now_s += gap_s % 40
+        if accounts.judge(facts(), amount, now_s) is None:
+            accounts.hold(str(number), facts(), amount, now_s)
+            accounts.end(str(number), amount)
+            taken.append((now_s, amount))
+    for at_s, _ in taken:
+        assert sum(amount for when, amount in taken if at_s - 60.0 < when <= at_s) <= 100
+
+
+def test_a_clock_that_steps_back_reopens_nothing():
+    accounts = Accounts([Budget("b", 100, DAY)])
+    accounts.hold("a", facts(), 100, DAY_S + 10)
+    assert accounts.judge(facts(), 1, 10.0) is not None
+
+
+@given(st.sampled_from([Budget("x", 10, DAY), Budget("x", 10, Sliding(100.0))]))
+def test_a_budget_that_is_new_begins_with_what_its_window_already_used(budget):
+    accounts = Accounts([budget])
+    accounts.spent(facts(), 7, 50.0)
+    accounts.hold("open", facts(), 3, 60.0)
+    assert accounts.used(budget, (), 70.0) == (7, 3)
+    assert accounts.judge(facts(), 1, 70.0) is not None
