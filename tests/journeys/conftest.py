@@ -13,12 +13,14 @@ CLIENTS_READ = ("OPENAI_", "ANTHROPIC_", "MCP_", "SLUICEGATE_", "LANGCHAIN_", "L
 """Beginnings of variables that would send a client elsewhere, or give it another key."""
 
 
-@pytest.fixture(autouse=True)
-def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="session")
+def own_environment() -> Iterator[None]:
     """Clients run inside the tests: nothing that whoever runs them has set shall lead one past the proxy."""
-    for name in list(os.environ):
-        if name.startswith(CLIENTS_READ) or name.lower().endswith("_proxy"):
-            monkeypatch.delenv(name)
+    with pytest.MonkeyPatch.context() as environment:
+        for name in list(os.environ):
+            if name.startswith(CLIENTS_READ) or name.lower().endswith("_proxy"):
+                environment.delenv(name)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +35,7 @@ def _emulated(home: Path) -> Iterator[Emulated]:
 
 
 @pytest.fixture(scope="session")
-def url(home: Path, _emulated: Emulated) -> Iterator[str]:
+def url(own_environment: None, home: Path, _emulated: Emulated) -> Iterator[str]:
     """The proxy, in open mode, in front of the gateway."""
     with proxying(home, _emulated.url) as url:
         yield url
@@ -47,7 +49,7 @@ def gateway(_emulated: Emulated) -> Emulated:
 
 
 @pytest.fixture(scope="session")
-def http() -> Iterator[httpx2.Client]:
+def http(own_environment: None) -> Iterator[httpx2.Client]:
     """A client without an SDK; one for all, as making one takes longer than most calls."""
     with httpx2.Client() as client:
         yield client
