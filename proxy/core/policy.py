@@ -10,6 +10,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
+from proxy.core.limits import Budget, fits
+from proxy.core.prices import PriceTable
+from proxy.core.pricing import Estimate
+from proxy.units import Credits
+
 
 class ErrorForm(Enum):
     """HYBRID: every error carries the body all SDKs show; PASSTHROUGH: the gateway's error bodies as they came."""
@@ -68,15 +73,44 @@ class KeyRef:
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """Whom a budget belongs to. gateway_balance None: shown in open mode only."""
+    """Whom a budget belongs to. gateway_balance None: shown in open mode only.
+
+    models, deny_models: globs on the requested id; models None: all.
+    suites, chatbots:    names and ids; None: all.
+    tools, deny_tools:   globs on `suite.tool`; tools None: all.
+    """
 
     name: str
     keys: tuple[KeyRef, ...] = ()
     gateway_balance: Balance | None = None
     wait_max_s: float = WAIT_MAX_S
+    models: tuple[str, ...] | None = None
+    deny_models: tuple[str, ...] = ()
+    suites: tuple[str, ...] | None = None
+    tools: tuple[str, ...] | None = None
+    deny_tools: tuple[str, ...] = ()
+    chatbots: tuple[str, ...] | None = None
+
+    def may_use_model(self, model: str | None) -> bool:
+        return _may(model, self.models, self.deny_models)
+
+    def may_use_suite(self, suite: str) -> bool:
+        return self.suites is None or suite in self.suites
+
+    def may_use_tool(self, suite: str, tool: str) -> bool:
+        return _may(f"{suite}.{tool}", self.tools, self.deny_tools)
+
+    def may_use_chatbot(self, chatbot: str) -> bool:
+        return self.chatbots is None or chatbot in self.chatbots
 
     def sees_balance(self, *, open_auth: bool) -> bool:
         return open_auth if self.gateway_balance is None else self.gateway_balance is Balance.SHOW
+
+
+def _may(name: str | None, allowed: tuple[str, ...] | None, denied: tuple[str, ...]) -> bool:
+    if name is not None and any(fits(pattern, name) for pattern in denied):
+        return False
+    return allowed is None or any(fits(pattern, name) for pattern in allowed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +121,8 @@ class Policy:
     open_team:   name of the team of callers without a virtual key, None when there is none.
     unknown_ids: None: passed where callers are not told apart or bring their own gateway key, else refused.
     heartbeat_s: seconds of silence after which a stream gets a comment line, None for never.
+    unpriced_hold: what a call without a price holds, in units of 1e-8 credit; None: refused where a budget counts it.
+    aliases:     model names of ours and what they stand for.
     """
 
     teams: Mapping[str, Team]
@@ -97,6 +133,11 @@ class Policy:
     native_version: NativeVersion = NativeVersion.PIN
     unknown_ids: UnknownIds | None = None
     heartbeat_s: float | None = None
+    budgets: tuple[Budget, ...] = ()
+    prices: PriceTable = field(default_factory=PriceTable)
+    unpriced_hold: Credits | None = None
+    estimate: Estimate = Estimate.BYTES
+    aliases: Mapping[str, str] = field(default_factory=dict)
     _by_digest: Mapping[bytes, tuple[KeyRef, Team]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -1,41 +1,85 @@
-"""What a call may cost at most, and what it did cost. Integers of 1e-8 credit; division happens here alone, upwards.
-
-Until policies carry prices there is one price for every model and one flat ceiling for every call that can spend.
-"""
+"""What a call may cost at most, and what it did cost. Integers of 1e-8 credit; division happens here alone, upwards."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
+from enum import Enum
 from typing import Final
 
 from proxy.core.answers import Family
+from proxy.core.body import Facts as Body
 from proxy.core.ledger import Figures
+from proxy.core.prices import FLAT, Price
 from proxy.core.usage import Usage
 from proxy.units import Credits, credits_of, share_up
 
 MILLION: Final = 1_000_000
 
 BYTES_PER_TOKEN: Final = 2
-"""Output is metered at one token per two bytes of UTF-8: real text of any language tried has more bytes to a token."""
+"""A token has at least two bytes of UTF-8 in real text of any language tried: English 5.9, Python 3.7, Korean 2.8, JSON
+2.1 (cl100k, measured)."""
+
+RESPONSES_OUTPUT_MAX: Final = 4096
+"""Default of `max_output_tokens` on Responses, by the gateway's document."""
+
+
+class Estimate(Enum):
+    """How input tokens are bounded before the call. STRICT: one byte may be one token."""
+
+    BYTES = "bytes"
+    STRICT = "strict"
+
+
+class Unit(Enum):
+    """What a route's price counts."""
+
+    TOKENS = "tokens"
+    SPEECH = "speech"
+    IMAGES = "images"
+    VIDEO = "video"
+    CALL = "call"
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
-    """Credits (units of 1e-8) per million tokens, and per tool call."""
+class Asked:
+    """What of a request its ceiling depends on.
 
-    input_per_million: Credits
-    output_per_million: Credits
-    per_call: Credits = Credits(0)
+    parent_tokens: input and output of the answer a Responses call is chained to.
+    """
+
+    unit: Unit
+    text_bytes: int = 0
+    parts: int = 0
+    output_max: int | None = None
+    n: int = 1
+    parent_tokens: int = 0
 
 
-FLAT_PRICE: Final = Price(credits_of(10), credits_of(30))
-"""Stands for every model until prices come from the policy."""
+def asked(unit: Unit, body: Body | None, *, default_output: int | None = None, parent_tokens: int = 0) -> Asked:
+    """What a judged body asks for. default_output: bound that the route itself gives."""
+    if body is None:
+        return Asked(unit)
+    parts = body.images + body.files + body.audio
+    return Asked(unit, body.text_bytes, parts, body.output_max or default_output, body.n, parent_tokens)
 
-FLAT_CEILING: Final = credits_of(10)
-"""The hold of every call that can spend, until ceilings are computed from prices: 333,333 output tokens."""
 
-CALL_PRICE: Final = Credits(0)
-"""One tool call: the gateway's current unit price is 0 credits."""
+def ceiling(what: Asked, price: Price, estimate: Estimate = Estimate.BYTES) -> Credits:
+    """The most that a call can cost."""
+    if what.unit is Unit.CALL:
+        return price.per_call
+    if what.unit is Unit.VIDEO:
+        return price.per_video
+    if what.unit is Unit.IMAGES:
+        return Credits(price.per_image * what.n)
+    per_token = 1 if estimate is Estimate.STRICT else BYTES_PER_TOKEN
+    input_tokens = -(-what.text_bytes // per_token) + what.parts * price.part_tokens + what.parent_tokens
+    dearest = max(price.input_per_million, price.cache_write_per_million or 0)
+    if what.unit is Unit.SPEECH:
+        return share_up(dearest, input_tokens, MILLION)
+    output_tokens = (what.output_max or price.output_tokens_max) * what.n
+    return Credits(
+        share_up(dearest, input_tokens, MILLION) + share_up(price.output_per_million, output_tokens, MILLION)
+    )
 
 
 def token_credits(input_tokens: int, output_tokens: int, price: Price) -> Credits:
@@ -53,40 +97,55 @@ def paid_input(usage: Usage, family: Family) -> int | None:
     return usage.input + (usage.cache_read or 0) + (usage.cache_write or 0)
 
 
-def metered(usage: Usage, family: Family, output_bytes: int, input_bytes: int, price: Price = FLAT_PRICE) -> Figures:
+def usage_credits(usage: Usage, family: Family, price: Price) -> Credits | None:
+    """Credits for reported usage, cached tokens at their own prices; None where it is not whole."""
+    counted = paid_input(usage, family)
+    if counted is None or usage.output is None:
+        return None
+    read, written = usage.cache_read or 0, usage.cache_write or 0
+    read_price = price.input_per_million if price.cached_input_per_million is None else price.cached_input_per_million
+    write_price = price.input_per_million if price.cache_write_per_million is None else price.cache_write_per_million
+    plain = max(0, counted - read - written)
+    return Credits(
+        token_credits(plain, usage.output, price)
+        + share_up(read_price, read, MILLION)
+        + share_up(write_price, written, MILLION)
+    )
+
+
+def metered(usage: Usage, family: Family, output_bytes: int, input_bytes: int, price: Price = FLAT) -> Figures:
     """All that is known of a call's cost, from what its meter saw.
 
     output_bytes: UTF-8 bytes of generated text seen.      input_bytes: of text sent.
     A running count is no last word: what was seen of the output may be more, so it does not count as reported.
     """
-    gateway = None if usage.credits is None else _gateway_credits(usage.credits)
-    counted = paid_input(usage, family)
-    reported = seen = None
-    if usage.settled and counted is not None and usage.output is not None:
-        reported = token_credits(counted, usage.output, price)
+    gateway = None if usage.credits is None else gateway_credits(usage.credits)
+    reported = usage_credits(usage, family, price) if usage.settled else None
+    seen = None
     if output_bytes or usage.output:
+        counted = paid_input(usage, family)
         input_tokens = counted if counted is not None else -(-input_bytes // BYTES_PER_TOKEN)
         output_tokens = max(usage.output or 0, -(-output_bytes // BYTES_PER_TOKEN))
         seen = token_credits(input_tokens, output_tokens, price)
     return Figures(gateway, reported, seen)
 
 
-def told_in_headers(headers: Iterable[tuple[str, str]], price: Price = FLAT_PRICE) -> Figures:
+def told_in_headers(headers: Iterable[tuple[str, str]], price: Price = FLAT) -> Figures:
     """What an answer's header says of its cost: credits charged, or tokens where the body is no JSON (speech)."""
     told = {name.lower(): value for name, value in headers}
     charged = told.get("x-credits-charged")
     tokens_in, tokens_out = (_count(told.get(name)) for name in ("x-input-tokens", "x-output-tokens"))
     reported = None if tokens_in is None else token_credits(tokens_in, tokens_out or 0, price)
-    return Figures(None if charged is None else _gateway_credits(charged), reported)
+    return Figures(None if charged is None else gateway_credits(charged), reported)
 
 
 def _count(text: str | None) -> int | None:
     return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) <= 12 else None
 
 
-def _gateway_credits(amount: Decimal | str) -> Credits | None:
+def gateway_credits(amount: Decimal | str) -> Credits | None:
+    """The gateway's own figure as an amount; None for one beyond belief."""
     try:
         return credits_of(amount)
     except ValueError:
-        # A figure beyond belief is no figure.
         return None

@@ -1,13 +1,17 @@
 """Admit: take the hold, then make the exchange that owns it. From here on the hold ends by itself."""
 
+import asyncio
+import time
 from typing import Final
 
 from aiohttp import web
 
+from proxy.core.accounts import Why
 from proxy.core.answers import Family
-from proxy.core.ledger import Facts, Hold
+from proxy.core.ledger import Hold
+from proxy.server.budgets import over_budget
 from proxy.server.call import Call
-from proxy.server.exchange import Exchange, Follow
+from proxy.server.exchange import Exchange, Follow, OpenHold
 from proxy.server.parts import Parts
 from proxy.server.sources import DirectSource, Shared
 
@@ -41,7 +45,7 @@ async def admit(call: Call, parts: Parts) -> web.StreamResponse | None:
     if call.source is not None:
         return None  # joined: the one who fetches has been admitted
     if call.hold is not None:
-        await parts.books.hold(Hold(call.hold.id, _facts(call), call.hold.credits, parts.wall()))
+        await _hold(call, call.hold, parts)
     exchange = Exchange(
         parts.upstream,
         call.out,
@@ -63,17 +67,23 @@ async def admit(call: Call, parts: Parts) -> web.StreamResponse | None:
     return None
 
 
-def _facts(call: Call) -> Facts:
+async def _hold(call: Call, hold: OpenHold, parts: Parts) -> None:
+    """Take the hold; where only holds of running calls are in the way, wait for one to end, up to the team's bound."""
     assert call.team is not None
-    assert call.match is not None
-    return Facts(
-        team=call.team.name,
-        key=call.key_id,
-        route=call.match.route.name,
-        model=call.model,
-        suite=call.match.values.get("suite"),
-        tool=call.mcp.tool if call.mcp else None,
-    )
+    began_s = time.monotonic()
+    until_s = began_s + call.team.wait_max_s
+    while True:
+        ended = parts.books.next_ending()
+        refusal = await parts.books.hold(Hold(hold.id, call.facts_for_books, hold.credits, parts.wall()))
+        call.waited_s = time.monotonic() - began_s
+        if refusal is None:
+            return
+        if refusal.why is not Why.BUSY or call.inbound.gone:
+            raise over_budget(refusal)
+        left_s = until_s - time.monotonic()
+        if left_s <= 0:
+            raise over_budget(refusal)
+        await asyncio.wait([ended], timeout=left_s)
 
 
 def _follower(call: Call, parts: Parts) -> Follow | None:

@@ -154,7 +154,7 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
     metrics = Metrics()
     metrics.set("policy_last_reload_successful", to=1)
     metrics.set("policy_last_reload_success_timestamp_seconds", to=doubles.wall())
-    books = Books(MemoryLedger())
+    books = Books(MemoryLedger(policy.budgets))
     stack.push_async_callback(books.close)
     upstream = Upstream(
         str(settings.upstream),

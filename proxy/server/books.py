@@ -8,6 +8,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
+from proxy.core.accounts import Accounts, Refusal
 from proxy.core.ledger import Ending, Hold, Outcome, Settle, Void
 from proxy.errors import ProxyError
 from proxy.stores.ledger.contract import LedgerStore, LedgerUnavailable
@@ -30,10 +31,11 @@ class Books:
     def __init__(self, store: LedgerStore) -> None:
         self._store: Final = store
         self._writing: Final[set[asyncio.Task[None]]] = set()
+        self._ending: asyncio.Future[None] | None = None
         self.available = True
 
-    async def hold(self, hold: Hold) -> None:
-        """Commit a hold; raises ProxyError when the ledger cannot take it.
+    async def hold(self, hold: Hold) -> Refusal | None:
+        """Commit a hold; the refusal where it does not fit a budget. Raises ProxyError when the ledger is away.
 
         A caller cancelled while the commit runs has its hold voided as soon as the commit returns.
         """
@@ -51,7 +53,28 @@ class Books:
                 "the cause in its log.",
             ) from error
         self.available = True
-        assert outcome is Outcome.OK, outcome
+        if outcome is Outcome.OK:
+            return None
+        assert outcome is Outcome.OVER_BUDGET, outcome
+        # Nothing ran in between, so the accounts still say why.
+        return self.accounts.judge(hold.facts, hold.credits, hold.at_s) or await self.hold(hold)
+
+    @property
+    def accounts(self) -> Accounts:
+        """The accounts of the policy in force."""
+        accounts = self._store.projection.accounts
+        assert isinstance(accounts, Accounts)
+        return accounts
+
+    def lasts(self, hold: str) -> None:
+        """A hold belongs to an operation from now on."""
+        self.accounts.lasts(hold)
+
+    def next_ending(self) -> "asyncio.Future[None]":
+        """Done when the next hold has ended; ask before judging, so that no ending is missed."""
+        if self._ending is None or self._ending.done():
+            self._ending = asyncio.get_running_loop().create_future()
+        return self._ending
 
     def _void_after(self, commit: "asyncio.Future[list[Outcome]]", hold: Hold) -> None:
         if not commit.cancelled() and commit.exception() is None and commit.result() == [Outcome.OK]:
@@ -72,6 +95,8 @@ class Books:
                 await asyncio.sleep(RETRY_S)
             else:
                 self.available = True
+                if self._ending is not None and not self._ending.done():
+                    self._ending.set_result(None)
                 return
 
     def figures(self, team: str) -> "TeamFigures":

@@ -3,12 +3,14 @@
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from proxy.core.body import Facts
 from proxy.core.head import Head
 from proxy.core.injected import UsageTaker
 from proxy.core.jsonrpc import Call as RpcCall
 from proxy.core.ledger import NO_CHARGE, Charge, Ending
+from proxy.core.ledger import Facts as EntryFacts
 from proxy.core.policy import Policy, Team
 from proxy.server.exchange import OpenHold
 from proxy.server.inbound import Inbound
@@ -88,6 +90,22 @@ class Call:
     def rpc_id(self) -> bytes | None:
         """The caller's JSON-RPC id as it was written."""
         return self.mcp.id if self.mcp else None
+
+    @property
+    def facts_for_books(self) -> EntryFacts:
+        """What an entry of the ledger says of this call."""
+        assert self.team is not None
+        assert self.match is not None
+        values = self.match.values
+        return EntryFacts(
+            team=self.team.name,
+            key=self.key_id,
+            route=self.match.route.name,
+            model=self.model if self.match.route.name != "chatbot" else None,
+            suite=unquote(values["suite"]) if "suite" in values else None,
+            tool=self.mcp.tool if self.mcp else None,
+            chatbot=values["id"] if self.match.route.name == "chatbot" else None,
+        )
 
     @property
     def native(self) -> bool:

@@ -1,15 +1,20 @@
 """Decide: may this team make this call, and what could it cost at most?"""
 
+from typing import Final
+from urllib.parse import unquote
+
 from aiohttp import web
 
 from proxy.config.settings import Auth
-from proxy.core.pricing import CALL_PRICE, FLAT_CEILING
+from proxy.core.limits import drawn
+from proxy.core.prices import FLAT, FREE
+from proxy.core.pricing import RESPONSES_OUTPUT_MAX, Unit, asked, ceiling
 from proxy.errors import ProxyError
 from proxy.server import local, owning
 from proxy.server.call import Call
 from proxy.server.exchange import OpenHold
 from proxy.server.parts import Parts
-from proxy.server.routes import Draws
+from proxy.units import Credits
 
 
 async def decide(call: Call, parts: Parts) -> web.StreamResponse | None:
@@ -25,13 +30,84 @@ async def decide(call: Call, parts: Parts) -> web.StreamResponse | None:
             "The gateway's balance is not shown to this team. GET /-/budget shows the team's own limits.",
         )
     owning.check(call, parts)
-    is_call = call.mcp is not None and call.mcp.method == "tools/call"
-    if is_call:
-        call.hold = OpenHold(parts.new_id(), CALL_PRICE, is_call=True, input_bytes=0)
-    elif Draws.RESERVATION in route.draws:
+    _check_permission(call)
+    _set_hold(call, parts)
+    return None
+
+
+def _check_permission(call: Call) -> None:
+    """May this team use this model, suite, tool, chatbot? Judged on the requested id. Raises ProxyError."""
+    assert call.match is not None
+    assert call.team is not None
+    team, values = call.team, call.match.values
+    if call.match.route.name == "chatbot":
+        if not team.may_use_chatbot(values["id"]):
+            raise ProxyError("chatbot_not_allowed", f"The team {team.name} may not use this chatbot.")
+    elif call.model is not None and not team.may_use_model(call.model):
+        raise ProxyError("model_not_allowed", f"The team {team.name} may not use the model {call.model[:200]}.")
+    elif "model" in values and not team.may_use_model(unquote(values["model"])):
+        raise ProxyError("model_not_allowed", f"The team {team.name} may not use this model.")
+    if "suite" in values:
+        suite = unquote(values["suite"])
+        if not team.may_use_suite(suite):
+            raise ProxyError("suite_not_allowed", f"The team {team.name} may not use this tool suite.")
+        if call.mcp is not None and call.mcp.tool is not None and not team.may_use_tool(suite, call.mcp.tool):
+            raise ProxyError("tool_not_allowed", f"The team {team.name} may not use the tool {call.mcp.tool[:200]}.")
+
+
+# fmt: off
+_UNITS: Final = {
+    # route       what its price counts   kind of price rule
+    "chat":      (Unit.TOKENS,            "models"),
+    "native":    (Unit.TOKENS,            "models"),
+    "responses": (Unit.TOKENS,            "models"),
+    "chatbot":   (Unit.CALL,              "chatbots"),
+    "speech":    (Unit.SPEECH,            "models"),
+    "music":     (Unit.CALL,              "models"),
+    "images":    (Unit.IMAGES,            "models"),
+    "videos":    (Unit.VIDEO,             "models"),
+}
+# fmt: on
+
+
+def _set_hold(call: Call, parts: Parts) -> None:
+    """The hold a spending call needs. Raises ProxyError `unpriced_model`."""
+    assert call.match is not None
+    name, policy = call.match.route.name, call.policy
+    if call.mcp is not None:
+        if call.mcp.method == "tools/call":
+            price = policy.prices.find("suites", unquote(call.match.values["suite"])) or FREE
+            call.hold = OpenHold(parts.new_id(), price.per_call, is_call=True, input_bytes=0, price=price)
+    elif name in _UNITS:
+        unit, kind = _UNITS[name]
+        named = call.match.values["id"] if kind == "chatbots" else call.model
+        price_or_none = policy.prices.find(kind, named)
+        if price_or_none is None and not policy.prices and not policy.budgets:
+            price_or_none = FLAT
+        default = RESPONSES_OUTPUT_MAX if name == "responses" else None
+        what = asked(unit, call.facts, default_output=default)
+        most = _unpriced(call) if price_or_none is None else ceiling(what, price_or_none, policy.estimate)
         call.hold = OpenHold(
-            parts.new_id(), FLAT_CEILING, is_call=False, input_bytes=call.facts.text_bytes if call.facts else 0
+            parts.new_id(),
+            most,
+            is_call=False,
+            input_bytes=what.text_bytes,
+            price=price_or_none,
+            per_unit=unit in (Unit.CALL, Unit.IMAGES, Unit.VIDEO),
         )
     if call.hold is not None:
         call.held = call.hold.credits
-    return None
+
+
+def _unpriced(call: Call) -> Credits:
+    """What a call without a price holds: what the policy says, nothing where no budget counts it."""
+    if call.policy.unpriced_hold is not None:
+        return call.policy.unpriced_hold
+    counting = drawn(call.policy.budgets, call.facts_for_books)
+    if counting:
+        raise ProxyError(
+            "unpriced_model",
+            f"There is no price for {(call.model or 'this call')[:200]}, and the budget {counting[0].name} counts it. "
+            "Whoever keeps the policies can add a price.",
+        )
+    return Credits(0)

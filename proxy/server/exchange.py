@@ -13,7 +13,8 @@ from typing import Final
 
 from proxy.core.answers import Family
 from proxy.core.ledger import NO_CHARGE, Charge, Ending, Figures, Settle, Void, charge
-from proxy.core.pricing import metered, told_in_headers
+from proxy.core.prices import FREE, Price
+from proxy.core.pricing import gateway_credits, metered, told_in_headers
 from proxy.core.usage import Meter
 from proxy.server.books import Books
 from proxy.server.upstream import Abandoned, Answer, Outgoing, Upstream, UpstreamFault
@@ -26,12 +27,16 @@ class OpenHold:
 
     credits:     units of 1e-8 credit.          is_call: a tool call, counted as one.
     input_bytes: text bytes of the request, the base of an estimate when the gateway never says.
+    price:       None where there is none: then only the gateway's own figure is a charge, else the hold.
+    per_unit:    the price counts images, videos or calls, so the hold is what an answer costs.
     """
 
     id: str
     credits: Credits
     is_call: bool
     input_bytes: int
+    price: Price | None = FREE
+    per_unit: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,14 +252,18 @@ class Exchange:
         if hold.is_call:
             # A tool call costs its unit price, which the hold is; usage says nothing about it.
             return charge(ending, Figures(reported=hold.credits), hold.credits, is_call=True)
-        known = Figures()
-        if self.meter is not None:
-            known = metered(self.meter.usage, self.meter.family, self.meter.output_bytes, hold.input_bytes)
+        known, price = Figures(reported=hold.credits if hold.per_unit else None), hold.price or FREE
+        if self.meter is not None and not hold.per_unit:
+            known = metered(self.meter.usage, self.meter.family, self.meter.output_bytes, hold.input_bytes, price)
+        elif self.meter is not None and self.meter.usage.credits is not None:
+            known = replace(known, gateway=gateway_credits(self.meter.usage.credits))
         if self.answer is not None:
-            told = told_in_headers(self.answer.headers)
+            told = told_in_headers(self.answer.headers, price)
             known = replace(
                 known, gateway=_first(told.gateway, known.gateway), reported=_first(known.reported, told.reported)
             )
+        if hold.price is None:
+            known = Figures(gateway=known.gateway)
         return charge(ending, known, hold.credits)
 
 

@@ -5,6 +5,7 @@ from aiohttp import web
 
 from proxy import __version__
 from proxy.server import replies
+from proxy.server.budgets import limits_of
 from proxy.server.call import Call
 from proxy.server.parts import Parts
 from proxy.server.routes import allowed_methods
@@ -27,7 +28,7 @@ def unkeyed(call: Call, parts: Parts) -> web.Response:
 
 
 def keyed(call: Call, parts: Parts) -> web.Response:
-    """`/-/budget`: the team's own limits and figures. There are no limits until policies have them."""
+    """`/-/budget`: the team's own limits and figures."""
     assert call.team is not None
     books = parts.books.figures(call.team.name)
     said = {
@@ -36,7 +37,7 @@ def keyed(call: Call, parts: Parts) -> web.Response:
         "version": __version__,
         "spent_credits": credit_text(books.spent),
         "held_credits": credit_text(books.held),
-        "limits": [],
+        "limits": limits_of(call.facts_for_books, parts.books.accounts, parts.wall()),
     }
     return replies.local_json(call, parts, 200, orjson.dumps(said))
 

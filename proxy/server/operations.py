@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from proxy.core.answers import Family
-from proxy.core.ledger import Basis, Charge, Ending, Settle, Void, charge
+from proxy.core.ledger import Basis, Charge, Ending, Figures, Settle, Void, charge
 from proxy.core.operations import Work, work
 from proxy.core.pricing import metered
 from proxy.core.usage import Meter
@@ -51,6 +51,7 @@ class Operations:
         if meter.status is None and meter.family is not Family.MEDIA:
             return False
         self._open[unquote(meter.response_id)] = Operation(team, kind, hold)
+        self._books.lasts(hold.id)
         self._count(kind)
         return True
 
@@ -76,7 +77,9 @@ class Operations:
 
 def _cost(meter: Meter, hold: OpenHold) -> Charge:
     """Reported usage, else the hold: what ran in the background was not metered on its way."""
-    known = metered(meter.usage, meter.family, 0, 0)
+    known = Figures()
+    if not hold.per_unit and hold.price is not None:
+        known = metered(meter.usage, meter.family, 0, 0, hold.price)
     if known.gateway is None and known.reported is None:
         return Charge(hold.credits, Basis.HOLD)
     return charge(Ending.ANSWERED, known, hold.credits)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from proxy.core.answers import Family
 from proxy.core.ledger import Figures
-from proxy.core.pricing import FLAT_PRICE, Price, metered, paid_input, token_credits
+from proxy.core.prices import FLAT, Price
+from proxy.core.pricing import metered, paid_input, token_credits
 from proxy.core.usage import Usage
 from proxy.units import CREDIT
 
@@ -49,12 +50,12 @@ ROWS = [
 
 @pytest.mark.parametrize(("usage", "output_bytes", "expected"), ROWS)
 def test_what_is_known_of_a_calls_cost(usage, output_bytes, expected):
-    assert metered(usage, Family.CHAT, output_bytes, 100, FLAT_PRICE) == expected
+    assert metered(usage, Family.CHAT, output_bytes, 100, FLAT) == expected
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**6))
 def test_a_running_count_never_makes_a_call_cheaper_than_what_was_seen(output, output_bytes):
     known = metered(Usage(input=1, output=output, settled=False), Family.MESSAGES, output_bytes, 0)
     if output or output_bytes:
-        assert known.metered >= token_credits(1, max(output, -(-output_bytes // 2)), FLAT_PRICE)
+        assert known.metered >= token_credits(1, max(output, -(-output_bytes // 2)), FLAT)
     assert known.reported is None

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from proxy.core.ledger import Basis, Ending, Hold, Settle, Void
-from proxy.core.pricing import FLAT_CEILING, FLAT_PRICE, token_credits
+from proxy.core.prices import FLAT
+from proxy.core.pricing import token_credits
 from tests.proxies import CHAT, NATIVE, RESPONSE, proxied
 
 ROUTES = {"/v1/chat/completions": CHAT, "/v1/messages": NATIVE, "/v1/responses": RESPONSE}
@@ -31,14 +32,14 @@ async def test_an_answered_call_is_charged_what_its_usage_says(front, gateway, p
     ending = ended(front)
     assert isinstance(ending, Settle)
     assert ending.charge.basis is Basis.USAGE
-    assert 0 < ending.charge.credits < FLAT_CEILING
+    assert 0 < ending.charge.credits < front.entries[0].credits
     if not stream:
         usage = reply.json["usage"]
         tokens = (
             usage.get("prompt_tokens", usage.get("input_tokens")),
             usage.get("completion_tokens", usage.get("output_tokens")),
         )
-        assert ending.charge.credits == token_credits(*tokens, FLAT_PRICE)
+        assert ending.charge.credits == token_credits(*tokens, FLAT)
 
 
 # fmt: off
@@ -79,7 +80,8 @@ async def test_each_fault_of_the_gateway_has_its_ending_and_its_charge(
     if charged:
         assert isinstance(entry, Settle)
         assert entry.charge.basis is basis
-        assert entry.charge.credits == FLAT_CEILING if basis is Basis.HOLD else 0 < entry.charge.credits < FLAT_CEILING
+        held = front.entries[0].credits
+        assert entry.charge.credits == held if basis is Basis.HOLD else 0 < entry.charge.credits < held
     else:
         assert isinstance(entry, Void)
         assert entry.uncertain is uncertain
@@ -113,7 +115,7 @@ async def test_a_stream_that_is_cut_is_charged_what_was_seen_of_it(front, gatewa
     assert b"[DONE]" not in reply.body
     entry = ended(front)
     assert (entry.ending, entry.charge.basis) == (Ending.UPSTREAM_BROKE, Basis.METERED)
-    assert 0 < entry.charge.credits < FLAT_CEILING
+    assert 0 < entry.charge.credits < front.entries[0].credits
 
 
 async def test_a_tool_call_counts_as_one_call_and_costs_its_unit_price(front):

@@ -9,7 +9,7 @@ import pytest
 
 from proxy.core.ledger import Basis, Settle, Void
 from proxy.core.policy import KeyRef, Policy, Team
-from proxy.core.pricing import FLAT_CEILING
+from proxy.core.prices import FLAT
 from proxy.core.speech import WAV_HEADER
 from tests.proxies import proxied
 
@@ -158,7 +158,7 @@ async def test_a_synchronous_image_is_charged_at_once_and_opens(front):
     size = int.from_bytes(png[at - 4 : at])
     assert zlib.decompress(png[at + 4 : at + 4 + size])
     entry = await last_entry(front)
-    assert (type(entry), entry.charge.basis) == (Settle, Basis.HOLD)
+    assert (type(entry), entry.charge.basis, entry.charge.credits) == (Settle, Basis.USAGE, FLAT.per_image)
 
 
 # --- operations ---
@@ -182,7 +182,8 @@ async def test_work_that_goes_on_holds_its_credits_until_it_is_completed(front, 
     reply = await done(front, poll.format(begun.json["operation_id"]))
     assert reply.json["status"] == "completed"
     entry = await last_entry(front)
-    assert (entry.charge.basis, entry.charge.credits) == (Basis.HOLD, FLAT_CEILING)
+    price = FLAT.per_video if "video" in path else FLAT.per_image
+    assert (entry.charge.basis, entry.charge.credits) == (Basis.HOLD, price)
     assert (books.open_holds, len(operations)) == (0, 0)
     # The caller left the model out; the proxy knows what the id was given for.
     assert gateway.journal[1].target.endswith(f"?model={body['model']}")

@@ -1,10 +1,12 @@
 """The ledger in memory: exact while the process lives, gone with it."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
+from proxy.core.accounts import Accounts
 from proxy.core.ledger import Outcome, Projection, Step
+from proxy.core.limits import Budget
 
 ENTRIES_MAX: Final = 10_000
 """Newest entries kept for reading; the projection counts all."""
@@ -13,8 +15,8 @@ ENTRIES_MAX: Final = 10_000
 class MemoryLedger:
     """A home without a file, for tests and for running before a file is configured."""
 
-    def __init__(self) -> None:
-        self.projection: Final = Projection()
+    def __init__(self, budgets: Iterable[Budget] = ()) -> None:
+        self.projection: Final = Projection(accounts=Accounts(budgets))
         self.entries: Final[deque[Step]] = deque(maxlen=ENTRIES_MAX)
 
     async def apply(self, steps: Sequence[Step]) -> list[Outcome]:

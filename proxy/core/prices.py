@@ -1,0 +1,88 @@
+"""Which price a call has: a table of rules by name, the most specific wins. All amounts are units of 1e-8 credit."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from proxy.core.limits import fits
+from proxy.units import Credits, credits_of
+
+OUTPUT_TOKENS_MAX: Final = 32_768
+"""Bound of an answer whose request and price name none: the largest that common models give by default."""
+
+PART_TOKENS: Final = 4_000
+"""Input tokens that one image, file or sound counts as unless its price says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What one call costs. Tokens are priced per million; images, videos and calls each.
+
+    cached_input, cache_write: None is the price of input.
+    output_tokens_max: bound of an answer whose request names none.
+    part_tokens:       input tokens of each part that is no text, as an upper bound.
+    source:            file:line:col, "" for a built-in one.
+    """
+
+    input_per_million: Credits = Credits(0)
+    output_per_million: Credits = Credits(0)
+    cached_input_per_million: Credits | None = None
+    cache_write_per_million: Credits | None = None
+    per_image: Credits = Credits(0)
+    per_video: Credits = Credits(0)
+    per_call: Credits = Credits(0)
+    output_tokens_max: int = OUTPUT_TOKENS_MAX
+    part_tokens: int = PART_TOKENS
+    source: str = ""
+
+
+FREE: Final = Price()
+"""A tool call costs nothing unless a rule says otherwise: the gateway's current unit price is 0 credits."""
+
+FLAT: Final = Price(credits_of(10), credits_of(30), per_image=credits_of(50), per_video=credits_of(1000),
+                    per_call=credits_of(10))  # fmt: skip
+"""Stands for every model as long as the policy has no prices and no budget that needs one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A price for what a glob names. kind: models, chatbots or suites."""
+
+    kind: str
+    pattern: str
+    price: Price
+
+    @property
+    def specificity(self) -> tuple[bool, int]:
+        """Exact names first, then the longer literal beginning."""
+        literal = len(self.pattern)
+        for at, letter in enumerate(self.pattern):
+            if letter in "*?[":
+                literal = at
+                break
+        return literal == len(self.pattern), literal
+
+
+class PriceTable:
+    """Rules, ready to be asked."""
+
+    def __init__(self, rules: Iterable[Rule] = ()) -> None:
+        self.rules: Final = tuple(rules)
+
+    def __len__(self) -> int:
+        return len(self.rules)
+
+    def find(self, kind: str, name: str | None) -> Price | None:
+        """The price of the most specific rule, None when none fits."""
+        fitting = [rule for rule in self.rules if rule.kind == kind and fits(rule.pattern, name)]
+        return max(fitting, key=lambda rule: rule.specificity).price if fitting else None
+
+    def ties(self) -> list[tuple[Rule, Rule]]:
+        """Pairs of rules that no specificity tells apart: the same pattern twice, whatever its case."""
+        seen: dict[tuple[str, str], Rule] = {}
+        pairs = []
+        for rule in self.rules:
+            first = seen.setdefault((rule.kind, rule.pattern.lower()), rule)
+            if first is not rule:
+                pairs.append((first, rule))
+        return pairs
