@@ -7,16 +7,20 @@ both of its places when it stands twice.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from proxy.config.policymodel import NOT_YET, FileModel, TeamModel, model_at
+from proxy.config.policymodel import NOT_YET, BudgetModel, FileModel, PriceModel, TeamModel, UnpricedModel, model_at
 from proxy.config.problem import Problem, Problems, did_you_mean
 from proxy.config.yamlfile import YamlFile, read_yaml
+from proxy.core.limits import Budget, Match
 from proxy.core.policy import DEFAULT_POLICY, WAIT_MAX_S, KeyRef, Policy, Team
+from proxy.core.prices import Price, PriceTable, Rule
+from proxy.core.windows import Calendar, Sliding
 
 _NOT_ENFORCED: Final = "this version does not enforce it yet"
 
@@ -50,6 +54,9 @@ class _Merged:
     files: int = 0
     teams: dict[str, Team] = field(default_factory=dict)
     switches: dict[str, Any] = field(default_factory=dict)
+    budgets: list[Budget] = field(default_factory=list)
+    rules: list[Rule] = field(default_factory=list)
+    aliases: dict[str, str] = field(default_factory=dict)
     places: dict[tuple[str, ...], str] = field(default_factory=dict)
 
     def read(self, path: Path) -> None:
@@ -68,7 +75,16 @@ class _Merged:
         for name, said in model.teams.items():
             self._first(("team", name), file.place(["teams", name]), f"teams.{name}: the team")
             self.teams[name] = self._team(file, name, said)
-        for name in model.model_fields_set - {"teams"}:
+        for index, budget in enumerate(model.budgets):
+            place = file.place(["budgets", index, "name"])
+            self._first(("budget", budget.name), place, f"budgets.{index}.name: the budget {budget.name!r}")
+            self.budgets.append(_budget(budget, file.place(["budgets", index])))
+        for index, price in enumerate(model.prices):
+            self.rules.append(_rule(price, file.place(["prices", index])))
+        for alias, stands_for in model.aliases.items():
+            self._first(("alias", alias), file.place(["aliases", alias]), f"aliases.{alias}: the alias")
+            self.aliases[alias] = stands_for
+        for name in model.model_fields_set - MERGED:
             self._first((name,), file.place([name]), f"{name}: the setting")
             self.switches[name] = getattr(model, name)
 
@@ -79,15 +95,34 @@ class _Merged:
         if wanted is not None and wanted not in known:
             do = did_you_mean(wanted, known)
             self.problems.append(Problem(self.places["open_team",], f"open_team: there is no team {wanted!r}", do))
+        for first, second in PriceTable(tuple(self.rules)).ties():
+            what = f"prices: {second.pattern!r} is priced at {first.price.source} already"
+            self.problems.append(Problem(second.price.source, what, "take one of them out"))
+        names = {budget.name for budget in self.budgets}
+        for budget in self.budgets:
+            if budget.match.team is not None and budget.match.team not in known:
+                what = f"budgets.{budget.name}.match.team: there is no team {budget.match.team!r}"
+                self.problems.append(Problem(budget.source, what, did_you_mean(budget.match.team, known)))
+            if budget.instead_of is not None and budget.instead_of not in names - {budget.name}:
+                what = f"budgets.{budget.name}.instead_of: there is no other budget {budget.instead_of!r}"
+                self.problems.append(Problem(budget.source, what, did_you_mean(budget.instead_of, names)))
 
     def policy(self) -> Policy:
         switches = {name: value for name, value in self.switches.items() if value is not None}
         if "heartbeat" in switches:
             switches["heartbeat_s"] = switches.pop("heartbeat")
         # Files that say nothing of teams leave the one team there is without files.
+        if isinstance(unpriced := switches.pop("unpriced", None), UnpricedModel):
+            switches["unpriced_hold"] = unpriced.hold
         if not self.teams:
             switches.setdefault("open_team", DEFAULT_POLICY.open_team)
-        return Policy(teams=self.teams or DEFAULT_POLICY.teams, **switches)
+        return Policy(
+            teams=self.teams or DEFAULT_POLICY.teams,
+            budgets=tuple(self.budgets),
+            prices=PriceTable(tuple(self.rules)),
+            aliases=self.aliases,
+            **switches,
+        )
 
     def _team(self, file: YamlFile, name: str, said: TeamModel) -> Team:
         for index, key in enumerate(said.keys):
@@ -97,7 +132,18 @@ class _Merged:
             self._first(("digest", key.sha256.lower()), file.place([*at, "sha256"]), f"{path}.sha256: the key")
         keys = tuple(KeyRef(key.id, bytes.fromhex(key.sha256)) for key in said.keys)
         wait_max_s = WAIT_MAX_S if said.wait_max is None else said.wait_max
-        return Team(name, keys, said.gateway_balance, wait_max_s)
+        return Team(
+            name,
+            keys,
+            said.gateway_balance,
+            wait_max_s,
+            models=said.models,
+            deny_models=said.deny_models,
+            suites=said.suites,
+            tools=said.tools.allow,
+            deny_tools=said.tools.deny,
+            chatbots=said.chatbots,
+        )
 
     def _first(self, thing: tuple[str, ...], where: str, title: str) -> None:
         """Remember where a thing stands that may stand once; the second place is a problem that names the first."""
@@ -110,6 +156,38 @@ class _Merged:
         teams = file.tree.get("teams")
         for name in teams if isinstance(teams, dict) else ():
             self.places.setdefault(("team", str(name)), file.place(["teams", name]))
+
+
+MERGED: Final = frozenset({"teams", "budgets", "prices", "aliases"})
+"""What files add to one another; everything else is said once."""
+
+
+def _budget(said: BudgetModel, source: str) -> Budget:
+    window: Calendar | Sliding
+    if said.per is not None:
+        window = Calendar(said.per, said.timezone or UTC)
+    else:
+        assert said.within is not None
+        window = Sliding(said.within)
+    return Budget(
+        name=said.name,
+        amount=said.credits,
+        window=window,
+        match=Match(**said.match.model_dump()),
+        each=said.each,
+        amounts=dict(said.amounts),
+        instead_of=said.instead_of,
+        excess=said.excess,
+        warn_at=said.warn_at,
+        shadow=said.shadow,
+        source=source,
+    )
+
+
+def _rule(said: PriceModel, source: str) -> Rule:
+    kind = next(kind for kind in ("models", "chatbots", "suites") if getattr(said, kind) is not None)
+    given = said.model_dump(exclude_none=True, exclude={"models", "chatbots", "suites"})
+    return Rule(kind, getattr(said, kind), Price(**given, source=source))
 
 
 def _problems(file: YamlFile, error: ValidationError) -> Iterator[Problem]:

@@ -5,12 +5,16 @@ become no limit, and neither must one that is spelt right and not enforced.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from proxy.core.limits import Each, Excess
 from proxy.core.policy import Balance, ErrorForm, McpErrors, NativeVersion, StreamUsage, UnknownIds
-from proxy.units import seconds_of
+from proxy.core.pricing import Estimate
+from proxy.core.windows import Per
+from proxy.units import Credits, credits_of, seconds_of
 
 NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 """Names of teams and keys: they become labels, log fields and file names."""
@@ -36,11 +40,128 @@ class KeyModel(_Model):
     sha256: Annotated[str, Field(strict=True, pattern=r"^[0-9A-Fa-f]{64}$")]
 
 
+def _amount(value: Any) -> Any:
+    """Credits from a whole number or from text; a number with a point has been rounded by the reader already."""
+    if isinstance(value, bool) or value is None:
+        raise ValueError("expected an amount of credits, such as 3000 or 0.25")
+    if isinstance(value, float):
+        # The YAML reader keeps the digits as they were written.
+        value = str(value)
+    if isinstance(value, int | str):
+        return credits_of(str(value))
+    return value
+
+
+def _zone(value: Any) -> Any:
+    if not isinstance(value, str):
+        raise ValueError('expected the name of a time zone, such as "Asia/Seoul"')
+    try:
+        return ZoneInfo(value)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(f"{value!r} is no time zone, such as Asia/Seoul") from None
+
+
+def _ids(value: Any) -> Any:
+    return [str(item) if isinstance(item, int) and not isinstance(item, bool) else item for item in value] \
+        if isinstance(value, list | tuple) else value  # fmt: skip
+
+
+Amount = Annotated[Credits, BeforeValidator(_amount)]
+Zone = Annotated[Any, BeforeValidator(_zone)]
+Glob = Annotated[str, Field(strict=True, min_length=1, max_length=200)]
+Globs = tuple[Glob, ...]
+Share = Annotated[float, Field(gt=0, le=1)]
+Tokens = Annotated[int, Field(strict=True, ge=1, le=100_000_000)]
+
+
+class ToolsModel(_Model):
+    allow: Globs | None = None
+    deny: Globs = ()
+
+
 class TeamModel(_Model):
     keys: tuple[KeyModel, ...] = ()
+    models: Globs | None = None
+    deny_models: Globs = ()
+    suites: Globs | None = None
+    tools: ToolsModel = ToolsModel()
+    chatbots: Annotated[Globs, BeforeValidator(_ids)] | None = None
     gateway_balance: Balance | None = None
     # Seconds. Beyond an hour every caller has long given up.
     wait_max: Annotated[Duration, Field(ge=0, le=3600)] | None = None
+
+
+class MatchModel(_Model):
+    """All given words have to fit; model and tool are globs."""
+
+    team: Name | None = None
+    key: Name | None = None
+    model: Glob | None = None
+    route: Glob | None = None
+    suite: Glob | None = None
+    tool: Glob | None = None
+    chatbot: Annotated[Glob, BeforeValidator(lambda value: str(value) if type(value) is int else value)] | None = None
+
+
+class BudgetModel(_Model):
+    """A ceiling on credits, per calendar window or within a sliding one."""
+
+    name: Name
+    credits: Amount
+    per: Per | None = None
+    within: Annotated[Duration, Field(ge=1, le=31_622_400)] | None = None
+    timezone: Zone = None
+    match: MatchModel = MatchModel()
+    each: Each | None = None
+    amounts: dict[Name, Amount] = Field(default_factory=dict)
+    instead_of: Name | None = None
+    excess: Excess = Excess.REFUSE
+    warn_at: tuple[Share, ...] = ()
+    shadow: Annotated[bool, Field(strict=True)] = False
+
+    @model_validator(mode="after")
+    def _one_window(self) -> "BudgetModel":
+        if (self.per is None) == (self.within is None):
+            raise ValueError("say either per (hour, day, week, month, total) or within (such as 24h)")
+        if self.timezone is not None and self.per is None:
+            raise ValueError("timezone goes with per; a sliding window has none")
+        if self.amounts and self.each is None:
+            raise ValueError("amounts goes with each: it names single values of it")
+        return self
+
+
+class PriceModel(_Model):
+    """What the calls that one glob names cost."""
+
+    models: Glob | None = None
+    chatbots: Annotated[Glob, BeforeValidator(lambda value: str(value) if type(value) is int else value)] | None = None
+    suites: Glob | None = None
+    input_per_million: Amount | None = None
+    output_per_million: Amount | None = None
+    cached_input_per_million: Amount | None = None
+    cache_write_per_million: Amount | None = None
+    per_image: Amount | None = None
+    per_video: Amount | None = None
+    per_call: Amount | None = None
+    output_tokens_max: Tokens | None = None
+    part_tokens: Tokens | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> "PriceModel":
+        if sum(name is not None for name in (self.models, self.chatbots, self.suites)) != 1:
+            raise ValueError("name exactly one of models, chatbots and suites")
+        if not any(getattr(self, name) is not None for name in PRICED):
+            raise ValueError("says no price")
+        return self
+
+
+PRICED: Final = (
+    "input_per_million", "output_per_million", "per_image", "per_video", "per_call",
+)  # fmt: skip
+
+
+class UnpricedModel(_Model):
+    hold: Amount
 
 
 class FileModel(_Model):
@@ -55,14 +176,18 @@ class FileModel(_Model):
     unknown_ids: UnknownIds | None = None
     # Seconds. Below one it is noise; above ten minutes common time-outs have struck.
     heartbeat: Annotated[Duration, Field(ge=1, le=600)] | None = None
+    budgets: tuple[BudgetModel, ...] = ()
+    prices: tuple[PriceModel, ...] = ()
+    unpriced: Literal["refuse"] | UnpricedModel | None = None
+    estimate: Estimate | None = None
+    aliases: dict[Glob, Glob] = Field(default_factory=dict)
 
 
 NOT_YET: Final[Mapping[type[BaseModel], frozenset[str]]] = {
     FileModel: frozenset({
-        "budgets", "rates", "prices", "unpriced", "estimate", "cache", "aliases", "gateway_limits", "members",
-        "expires_after",
+        "rates", "cache", "gateway_limits", "members", "expires_after",
     }),
-    TeamModel: frozenset({"models", "deny_models", "suites", "tools", "chatbots", "weight", "cache"}),
+    TeamModel: frozenset({"weight", "cache"}),
     KeyModel: frozenset({"expires"}),
 }  # fmt: skip
 """Words of the format that nothing acts on yet; refused by name, so that nobody relies on them."""
@@ -73,6 +198,14 @@ def model_at(steps: tuple[str | int, ...]) -> type[BaseModel]:
     match steps:
         case ("teams", _, "keys", *_):
             return KeyModel
+        case ("teams", _, "tools", *_):
+            return ToolsModel
+        case ("budgets", _, "match", *_):
+            return MatchModel
+        case ("budgets", _, *_):
+            return BudgetModel
+        case ("prices", _, *_):
+            return PriceModel
         case ("teams", _, *_):
             return TeamModel
         case _:

@@ -144,7 +144,8 @@ def charge(ending: Ending, figures: Figures, held: Credits, *, is_call: bool = F
     for amount, basis in (
         (figures.gateway, Basis.GATEWAY),
         (figures.reported, Basis.USAGE),
-        (figures.metered, Basis.METERED),
+        # An estimate by size is coarse; the hold is a bound of the same call, so it is never more than that.
+        (None if figures.metered is None else min(figures.metered, held), Basis.METERED),
     ):
         if amount is not None:
             return Charge(amount, basis, calls, uncertain)

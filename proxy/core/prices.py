@@ -1,6 +1,5 @@
 """Which price a call has: a table of rules by name, the most specific wins. All amounts are units of 1e-8 credit."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -63,11 +62,11 @@ class Rule:
         return literal == len(self.pattern), literal
 
 
+@dataclass(frozen=True, slots=True)
 class PriceTable:
     """Rules, ready to be asked."""
 
-    def __init__(self, rules: Iterable[Rule] = ()) -> None:
-        self.rules: Final = tuple(rules)
+    rules: tuple[Rule, ...] = ()
 
     def __len__(self) -> int:
         return len(self.rules)

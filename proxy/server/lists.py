@@ -5,6 +5,7 @@ from urllib.parse import unquote
 
 import orjson
 
+from proxy.core.policy import Team
 from proxy.errors import ProxyError
 from proxy.server.call import Call
 
@@ -14,12 +15,29 @@ def adapted(call: Call, body: bytes) -> bytes:
     assert call.match is not None
     name = call.match.route.name
     if name == "models":
-        return _wrapped(body)
+        return _wrapped(body, call.team)
     if name == "native-model":
         return _one_of(body, unquote(call.match.values["model"]))
-    if name in ("model", "credits", "suites", "native-models", "native-count"):
+    if name == "native-models":
+        return _native(body, call.team)
+    if name in ("model", "credits", "suites", "native-count"):
         _object(body)
     return body
+
+
+def _may(entry: Any, team: Team | None) -> bool:
+    return team is None or not isinstance(entry, dict) or team.may_use_model(str(entry.get("id")))
+
+
+def _native(body: bytes, team: Team | None) -> bytes:
+    """The vendor-native list keeps its shape; what the team may not use is left out."""
+    value = _object(body)
+    entries = value.get("data") if isinstance(value, dict) else None
+    if not isinstance(entries, list) or all(_may(entry, team) for entry in entries):
+        return body
+    kept = [entry for entry in entries if _may(entry, team)]
+    ends = {"first_id": kept[0].get("id") if kept else None, "last_id": kept[-1].get("id") if kept else None}
+    return orjson.dumps({**value, "data": kept, **{name: ends[name] for name in ends if name in value}})
 
 
 def _object(body: bytes) -> Any:
@@ -29,13 +47,14 @@ def _object(body: bytes) -> Any:
         raise ProxyError("upstream_broken", "The gateway answered 200 with something that is not JSON.") from error
 
 
-def _wrapped(body: bytes) -> bytes:
+def _wrapped(body: bytes, team: Team | None) -> bytes:
     """`{"object":"list","data":[…]}` whether the gateway wraps its list or not; SDKs read nothing else."""
     value = _object(body)
     entries = value if isinstance(value, list) else value.get("data") if isinstance(value, dict) else None
     if not isinstance(entries, list):
         raise ProxyError("upstream_broken", "The gateway's list of models has no list in it.")
-    whole = all(
+    kept = [entry for entry in entries if _may(entry, team)]
+    whole = len(kept) == len(entries) and all(
         isinstance(entry, dict)
         and isinstance(entry.get("created"), int)
         and isinstance(entry.get("owned_by"), str)
@@ -51,7 +70,7 @@ def _wrapped(body: bytes) -> bytes:
             "created": entry.get("created") or 0,
             "owned_by": entry.get("owned_by") or "gateway",
         }
-        for entry in (entry if isinstance(entry, dict) else {"id": str(entry)} for entry in entries)
+        for entry in (entry if isinstance(entry, dict) else {"id": str(entry)} for entry in kept)
     ]
     rest = value if isinstance(value, dict) else {}
     return orjson.dumps({**rest, "object": "list", "data": filled})

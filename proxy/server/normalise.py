@@ -3,9 +3,12 @@
 The rules are those of `docs/architecture.md`; body bytes are unchanged unless a rule says so.
 """
 
+from dataclasses import replace
+from hashlib import sha256
 from typing import Final
 from urllib.parse import quote
 
+import orjson
 from aiohttp import web
 
 from proxy import __version__
@@ -65,9 +68,20 @@ async def normalise(call: Call, parts: Parts) -> web.StreamResponse | None:
         call.facts = await parts.judge.facts(call.body, kind)
         if call.mcp is not None and (answer := mcp_local.answer(call, parts)) is not None:
             return answer
+        _apply_alias(call)
     body = _body(call, parts) if kind else b""
     call.out = Outgoing(route.method, _target(call, parts), _headers(call, parts), body)
     return None
+
+
+def _apply_alias(call: Call) -> None:
+    """A model name of ours becomes what it stands for, before anybody judges it."""
+    facts = call.facts
+    if facts is None or facts.model is None or (meant := call.policy.aliases.get(facts.model)) is None:
+        return
+    model = members(call.body)["model"]
+    call.body = splice(call.body, [(model.start, model.end, orjson.dumps(meant))])
+    call.facts = replace(facts, model=meant, digest=sha256(call.body).digest())
 
 
 def _body(call: Call, parts: Parts) -> bytes:

@@ -1,9 +1,11 @@
 import hashlib
 import re
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from proxy.config.policyfile import PolicyProblems, load_policies
+from proxy.core.limits import Each
 from proxy.core.policy import (
     DEFAULT_POLICY,
     Balance,
@@ -16,6 +18,8 @@ from proxy.core.policy import (
     Team,
     UnknownIds,
 )
+from proxy.core.pricing import Estimate
+from proxy.core.windows import Calendar, Per, Sliding
 
 CI, LAPTOP = (hashlib.sha256(text.encode()).hexdigest() for text in ("sk-ci", "sk-laptop"))
 
@@ -156,12 +160,9 @@ def test_a_digest_that_is_none_is_refused_without_being_shown(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "where"),
-    [(f"{word}: []", f"a.yaml:1:1: {word}") for word in ("budgets", "rates", "prices", "cache", "aliases", "members")]
-    + [("unpriced: refuse", "a.yaml:1:1: unpriced"), ("expires_after: 2h", "a.yaml:1:1: expires_after")]
-    + [
-        (f"teams: {{ a: {{ {word}: [] }} }}", f"a.yaml:1:15: teams.a.{word}")
-        for word in ("models", "deny_models", "suites", "tools", "chatbots", "weight", "cache")
-    ],
+    [(f"{word}: []", f"a.yaml:1:1: {word}") for word in ("rates", "cache", "members", "gateway_limits")]
+    + [("expires_after: 2h", "a.yaml:1:1: expires_after")]
+    + [(f"teams: {{ a: {{ {word}: [] }} }}", f"a.yaml:1:15: teams.a.{word}") for word in ("weight", "cache")],
 )
 def test_a_limit_that_is_not_enforced_yet_is_refused(tmp_path, text, where):
     """Silently accepted, it would be no limit."""
@@ -231,3 +232,85 @@ def test_words_that_other_readers_take_for_values_stay_words(tmp_path):
     policy = load_policies(a_folder(tmp_path, a="teams: { no: {}, off: {}, y: {} }\nopen_team: no"))
     assert list(policy.teams) == ["no", "off", "y"]
     assert policy.open_team == "no"
+
+
+BUDGETS = """
+budgets:
+  - { name: company, credits: 50000, per: month }
+  - { name: search, match: { team: a }, credits: "3000.5", per: day, timezone: Asia/Seoul, warn_at: [0.5, 0.95] }
+  - { name: each-key, match: { team: a }, each: key, credits: 50, within: 24h, amounts: { ci: 200 }, shadow: true }
+  - { name: opus, match: { model: "*-opus-*" }, each: team, credits: 0.1, per: week, instead_of: company }
+teams: { a: { models: ["gpt-*"], deny_models: ["*-opus-*"], suites: [docs], tools: { deny: ["docs.delete_*"] }, chatbots: [7] } }
+prices:
+  - { models: "gpt-4o*", input_per_million: 2.5, output_per_million: 10, cached_input_per_million: 1.25 }
+  - { models: "gpt-4o-mini", input_per_million: 0.15, output_per_million: "0.6", output_tokens_max: 16384 }
+  - { chatbots: "*", per_call: 5 }
+  - { suites: "*", per_call: 0 }
+unpriced: { hold: 100 }
+estimate: strict
+aliases: { fast: gpt-4o-mini }
+"""
+
+
+def test_budgets_prices_and_permissions_are_read_exactly(tmp_path):
+    policy = load_policies(a_folder(tmp_path, a=BUDGETS))
+    company, search, each_key, opus = policy.budgets
+    assert (company.amount, company.window) == (50_000 * 10**8, Calendar(Per.MONTH))
+    assert (search.amount, search.window.zone, search.warn_at) == (300_050_000_000, ZoneInfo("Asia/Seoul"), (0.5, 0.95))
+    assert (each_key.each, each_key.window, each_key.amounts) == (Each.KEY, Sliding(86_400.0), {"ci": 200 * 10**8})
+    assert (opus.amount, opus.match.model, opus.instead_of) == (10_000_000, "*-opus-*", "company")
+    assert opus.source.endswith("a.yaml:6:5")
+    assert policy.prices.find("models", "GPT-4O-mini").output_per_million == 60_000_000
+    assert policy.prices.find("models", "gpt-4o-2024").cached_input_per_million == 125_000_000
+    assert policy.prices.find("models", "claude") is None
+    assert policy.prices.find("chatbots", "7").per_call == 5 * 10**8
+    assert (policy.unpriced_hold, policy.estimate, policy.aliases) == (
+        100 * 10**8,
+        Estimate.STRICT,
+        {"fast": "gpt-4o-mini"},
+    )
+    team = policy.teams["a"]
+    assert team.may_use_model("GPT-4o")
+    assert not team.may_use_model("gpt-opus-1")
+    assert not team.may_use_model("claude")
+    assert not team.may_use_model(None)
+    assert team.may_use_suite("docs")
+    assert not team.may_use_suite("calc")
+    assert team.may_use_tool("docs", "search")
+    assert not team.may_use_tool("docs", "delete_page")
+    assert team.may_use_chatbot("7")
+    assert not team.may_use_chatbot("8")
+
+
+# fmt: off
+WRONG_LIMITS = [
+    ("budgets: [{ name: a, credits: 5 }]",                                    "budgets.0: say either per"),
+    ("budgets: [{ name: a, credits: 5, per: day, within: 1h }]",              "budgets.0: say either per"),
+    ("budgets: [{ name: a, credits: -5, per: day }]",                         "budgets.0.credits: "),
+    ("budgets: [{ name: a, credits: lots, per: day }]",                       "budgets.0.credits: "),
+    ("budgets: [{ name: a, credits: true, per: day }]",                       "budgets.0.credits: expected an amount"),
+    ("budgets: [{ name: a, credits: 5, per: fortnight }]",                    "budgets.0.per: 'fortnight' is not one of"),
+    ("budgets: [{ name: a, credits: 5, per: day, timezone: Mars/Olympus }]",  "budgets.0.timezone: 'Mars/Olympus' is no time zone"),
+    ("budgets: [{ name: a, credits: 5, per: day, timezone: 12:30 }]",         "budgets.0.timezone: "),
+    ("budgets: [{ name: a, credits: 5, per: day, match: { taem: b } }]",      "budgets.0.match.taem: is not known"),
+    ("budgets: [{ name: a, credits: 5, per: day, match: { team: nobody } }]", "there is no team 'nobody'"),
+    ("budgets: [{ name: a, credits: 5, per: day, warn_at: [1.5] }]",          "budgets.0.warn_at.0: "),
+    ("budgets: [{ name: a, credits: 5, per: day, instead_of: b }]",           "there is no other budget 'b'"),
+    ("budgets: [{ name: a, credits: 5, per: day, amounts: { x: 1 } }]",       "amounts goes with each"),
+    ("budgets: [{ name: a, credits: 5, per: day }, { name: a, credits: 6, per: day }]", "the budget 'a' stands at"),
+    ("prices: [{ models: a }]",                                               "prices.0: says no price"),
+    ("prices: [{ per_call: 1 }]",                                             "prices.0: name exactly one of"),
+    ("prices: [{ models: a, suites: b, per_call: 1 }]",                       "prices.0: name exactly one of"),
+    ("prices: [{ models: a, per_call: 1 }, { models: A, per_call: 2 }]",      "'A' is priced at"),
+    ("prices: [{ models: a, input_per_milion: 1 }]",                          "did you mean input_per_million?"),
+    ("unpriced: ignore",                                                      "unpriced"),
+    ("teams: { a: { models: gpt } }",                                         "teams.a.models: expected a list"),
+    ("teams: { a: { tools: { alow: [] } } }",                                 "teams.a.tools.alow: is not known"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("text", "problem"), WRONG_LIMITS)
+def test_a_limit_that_is_wrong_is_said_with_its_place(tmp_path, text, problem):
+    found = problems_of(tmp_path, a=text)
+    assert any(problem in line and line.startswith("a.yaml:1:") for line in found), found

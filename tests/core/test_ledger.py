@@ -135,6 +135,8 @@ CHARGES = """
     answered                 -        -       - | 100     hold     False
     answered                 -        0       - | 0       usage    False
     caller_left              -        -       6 | 6       metered  False
+    caller_left              -        -     106 | 100     metered  False
+    answered                 -      106     106 | 106     usage    False
     caller_left              -        -       - | 100     hold     False
     upstream_broke           -        -       - | 100     hold     False
     timed_out                -        -       6 | 6       metered  False

@@ -1,0 +1,248 @@
+"""A budget is a ceiling, on real sockets: exactly what fits reaches the gateway, whatever happens at the same time."""
+
+import asyncio
+import hashlib
+import random
+
+import orjson
+import pytest
+
+from proxy.core.ledger import Settle
+from proxy.core.limits import Budget, Each, Match
+from proxy.core.policy import KeyRef, Policy, Team
+from proxy.core.prices import Price, PriceTable, Rule
+from proxy.core.pricing import ceiling
+from proxy.core.windows import Calendar, Per, Sliding
+from tests.proxies import CHAT, NATIVE, RESPONSE, proxied
+
+CREDIT = 10**8
+DAY = Calendar(Per.DAY)
+PRICES = PriceTable(
+    (
+        Rule("models", "gpt-*", Price(250 * CREDIT, 1000 * CREDIT)),
+        Rule("models", "claude-*", Price(300 * CREDIT, 1500 * CREDIT)),
+        Rule("models", "image-*", Price(per_image=50 * CREDIT)),
+        Rule("models", "video-*", Price(per_video=200 * CREDIT)),
+        Rule("models", "speech-*", Price(1000 * CREDIT)),
+        Rule("chatbots", "*", Price(per_call=5 * CREDIT)),
+        Rule("suites", "calc", Price(per_call=2 * CREDIT)),
+    )
+)
+
+
+def team(name, **more):
+    return Team(name, (KeyRef(f"{name}-1", hashlib.sha256(name.encode()).digest()),), **more)
+
+
+def policy(*budgets, prices=PRICES, wait_max_s=0.0, **more):
+    teams = {name: team(name, wait_max_s=wait_max_s, **more) for name in ("red", "blue")}
+    return Policy(teams=teams, open_team="red", budgets=budgets, prices=prices)
+
+
+def key(name):
+    return {"x-api-key": name}
+
+
+def used(front, name, group=()):
+    accounts = front.running.parts.books.accounts
+    budget = next(budget for budget in accounts.budgets if budget.name == name)
+    return accounts.used(budget, group, front.running.parts.wall())
+
+
+@pytest.mark.timeout(110)
+async def test_a_thousand_calls_against_a_budget_for_fifty_are_fifty(gateway):
+    """Each call costs what it holds, so exactly fifty fit; all others are refused, and nothing is overspent."""
+    gateway.set_credits("alpha", 10**6 * CREDIT)
+    rules = policy(Budget("images", 50 * 50 * CREDIT, DAY))
+    async with proxied(gateway.url, rules) as front:
+
+        async def one(number):
+            return (await front.post("/v1/images/generate", {"model": "image-lab-large", "prompt": f"{number}"})).status
+
+        statuses = await asyncio.gather(*(one(number) for number in range(1000)))
+        assert set(statuses) <= {200, 402, 429}
+        assert statuses.count(200) == 50
+        assert len(gateway.journal) == 50
+        await front.running.parts.books.written()
+        assert used(front, "images") == (50 * 50 * CREDIT, 0)
+
+
+async def test_none_is_refused_while_its_money_is_free(gateway):
+    """Holds are larger than charges: calls wait for running ones to end, and the budget is used to the full."""
+    body = {**CHAT, "max_tokens": 50}
+    async with proxied(gateway.url, policy(wait_max_s=20.0)) as front:
+        reply = await front.post("/v1/chat/completions", body)
+        charged = front.entries[-1].charge.credits
+        held = front.entries[0].credits
+        assert reply.status == 200
+    assert held > charged
+    count = 30
+    # Room for the charges of all and the hold of the last.
+    rules = policy(Budget("b", charged * (count - 1) + held, DAY), wait_max_s=20.0)
+    async with proxied(gateway.url, rules) as front:
+        replies = await asyncio.gather(*(front.post("/v1/chat/completions", body) for _ in range(count)))
+        assert {reply.status for reply in replies} == {200}
+        await front.running.parts.books.written()
+        assert used(front, "b") == (charged * count, 0)
+
+
+async def test_cancelled_calls_leave_no_hold_and_overspend_nothing(gateway):
+    rng = random.Random(7)
+    amount = 40 * CREDIT // 10
+    rules = policy(Budget("b", amount, DAY), wait_max_s=1.0)
+    async with proxied(gateway.url, rules) as front:
+        ceilings = []
+
+        async def one(number):
+            body = {**CHAT, "stream": number % 2 == 0, "max_tokens": rng.randint(1, 200)}
+            call = asyncio.ensure_future(front.post("/v1/chat/completions", body))
+            if number % 3 == 0:
+                await asyncio.wait([call], timeout=rng.random() * 0.05)
+                call.cancel()
+            ceilings.append(body)
+            return await asyncio.gather(call, return_exceptions=True)
+
+        await asyncio.gather(*(one(number) for number in range(150)))
+        await front.running.parts.exchanges.finished()
+        await front.until(lambda: front.running.parts.books.open_holds == 0)
+        settled, held = used(front, "b")
+        assert held == 0
+        assert settled <= amount
+        spent = sum(entry.charge.credits for entry in front.entries if isinstance(entry, Settle))
+        assert spent == settled
+
+
+async def test_budgets_nested_three_deep_all_hold(gateway):
+    gateway.set_credits("alpha", 10**6 * CREDIT)
+    rules = policy(
+        Budget("company", 10 * 50 * CREDIT, Calendar(Per.MONTH)),
+        Budget("red", 6 * 50 * CREDIT, DAY, match=Match(team="red")),
+        Budget("each-key", 4 * 50 * CREDIT, Sliding(3600.0), each=Each.KEY),
+    )
+    async with proxied(gateway.url, rules, auth="keys") as front:
+        image = {"model": "image-lab-small", "prompt": "x"}
+        red = [(await front.post("/v1/images/generate", image, headers=key("red"))).status for _ in range(6)]
+        blue = [(await front.post("/v1/images/generate", image, headers=key("blue"))).status for _ in range(6)]
+        assert red == [200] * 4 + [402] * 2
+        assert blue == [200] * 4 + [402] * 2
+        assert len(gateway.journal) == 8
+
+
+async def test_a_refusal_names_the_budget_and_when_it_reopens(gateway):
+    async with proxied(gateway.url, policy(Budget("lunch", 60 * CREDIT, DAY))) as front:
+        image = {"model": "image-lab-small", "prompt": "x"}
+        assert (await front.post("/v1/images/generate", image)).status == 200
+        reply = await front.post("/v1/images/generate", image)
+        assert (reply.status, reply.error["reason"], reply.error["code"]) == (
+            402,
+            "budget_exhausted",
+            "insufficient_quota",
+        )
+        assert "The budget lunch has 10 of 60 credits left and this call may cost up to 50." in reply.error["message"]
+        assert reply.error["resets_at"].endswith("T00:00:00Z")
+        assert (reply.error["limit"], reply.error["left"]) == ("lunch", "10")
+        too_large = await front.post("/v1/video/generation", {"model": "video-200", "prompt": "x"})
+        assert too_large.error["reason"] == "request_over_budget"
+        assert len(gateway.journal) == 1
+        shown = (await front.get("/-/budget")).json["limits"]
+        assert [(row["name"], row["spent"], row["left"]) for row in shown] == [("lunch", "50", "10")]
+
+
+async def test_a_tool_call_over_budget_is_told_in_json_rpc(gateway):
+    call = {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "add", "arguments": {"a": 1, "b": 2}}}
+    async with proxied(gateway.url, policy(Budget("tools", 3 * CREDIT, DAY, match=Match(suite="calc")))) as front:
+        assert (await front.post("/v1/mcp/calc", call)).json["result"]
+        reply = await front.post("/v1/mcp/calc", call)
+        error = reply.json["error"]
+        assert (reply.status, error["code"], error["data"]["reason"]) == (200, -32002, "budget_exhausted")
+        assert (await front.post("/v1/mcp/calc", {"jsonrpc": "2.0", "id": 4, "method": "tools/list"})).json["result"]
+
+
+async def test_a_model_without_a_price_is_refused_where_a_budget_counts_it(gateway):
+    async with proxied(gateway.url, policy(Budget("b", CREDIT, DAY), prices=PriceTable())) as front:
+        reply = await front.post("/v1/chat/completions", CHAT)
+        assert (reply.status, reply.error["reason"]) == (402, "unpriced_model")
+        assert len(gateway.journal) == 0
+
+
+async def test_a_shared_answer_costs_one_call_and_counts_once(gateway):
+    gateway.set_fault("slow", gate="head")
+    async with proxied(gateway.url, policy(Budget("b", 100 * CREDIT, DAY))) as front:
+        body = {**CHAT, "temperature": 0}
+        calls = [asyncio.create_task(front.post("/v1/chat/completions", body)) for _ in range(5)]
+        await gateway.wait_for_gate("head")
+        gateway.open_gate("head")
+        replies = await asyncio.gather(*calls)
+        assert {reply.status for reply in replies} == {200}
+        await front.running.parts.books.written()
+        settles = [entry for entry in front.entries if isinstance(entry, Settle)]
+        assert used(front, "b") == (sum(entry.charge.credits for entry in settles), 0)
+
+
+# fmt: off
+CEILINGS = [
+    ("/v1/chat/completions",  CHAT | {"max_tokens": 10, "n": 3}),
+    ("/v1/chat/completions",  CHAT),
+    ("/v1/chat/completions",  {"model": "gpt-4o", "messages": [{"role": "user", "content": "왜가리가 물가에서 " * 30}], "max_tokens": 5}),
+    ("/v1/chat/completions",  CHAT | {"tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string", "description": "x" * 500}}}}}], "max_tokens": 5}),
+    ("/v1/messages",          NATIVE),
+    ("/v1/responses",         RESPONSE),
+    ("/v1/audio/speech",      {"model": "speech-standard", "input": "물가에서"}),
+    ("/v1/images/generate",   {"model": "image-search-flash", "prompt": "x", "number_of_images": 3}),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("path", "body"), CEILINGS)
+async def test_no_answer_costs_more_than_its_call_held(gateway, path, body):
+    async with proxied(gateway.url, policy(Budget("b", 10**6 * CREDIT, DAY))) as front:
+        reply = await front.post(path, body)
+        assert reply.status == 200, reply.body
+        await front.running.parts.books.written()
+        hold, settle = front.entries
+        assert 0 < settle.charge.credits <= hold.credits
+
+
+async def test_what_a_team_may_not_use_is_refused_before_anything_is_held(gateway):
+    rules = policy(
+        models=("gpt-*",), deny_models=("*-mini",), suites=("docs",), chatbots=("8",), deny_tools=("docs.delete_*",)
+    )
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "delete_page", "arguments": {}}}
+    async with proxied(gateway.url, rules) as front:
+        for path, body, reason in (
+            ("/v1/chat/completions", CHAT, "model_not_allowed"),
+            ("/v1/messages", NATIVE, "model_not_allowed"),
+            ("/v1/chatbots/7/chat/completions", {"messages": CHAT["messages"]}, "chatbot_not_allowed"),
+            ("/v1/chat/completions", {**CHAT, "model": "chatbot:7"}, "chatbot_not_allowed"),
+        ):
+            reply = await front.post(path, body)
+            assert (reply.status, reply.error["reason"]) == (403, reason), path
+        for suite, reason in (("calc", "suite_not_allowed"), ("docs", "tool_not_allowed")):
+            reply = await front.post(f"/v1/mcp/{suite}", call)
+            assert (reply.json["error"]["code"], reply.json["error"]["data"]["reason"]) == (-32001, reason)
+        assert (await front.get("/v1/models/gpt-4o-mini")).error["reason"] == "model_not_allowed"
+        assert len(gateway.journal) == 0
+        assert front.entries == []
+        listed = [entry["id"] for entry in (await front.get("/v1/models")).json["data"]]
+        assert listed
+        assert all(name.startswith("gpt-") and not name.endswith("-mini") for name in listed)
+
+
+async def test_an_alias_is_the_model_it_stands_for(gateway):
+    from dataclasses import replace
+
+    rules = replace(policy(), aliases={"fast": "gpt-4o-mini"})
+    async with proxied(gateway.url, rules) as front:
+        reply = await front.call("POST", "/v1/chat/completions", data=orjson.dumps({**CHAT, "model": "fast"}))
+        assert reply.json["model"] == "gpt-4o-mini"
+        assert (await front.request())["model"] == "gpt-4o-mini"
+        assert gateway.journal[0].body == orjson.dumps(CHAT)
+
+
+def test_the_ceiling_is_a_function_of_what_is_asked():
+    from proxy.core.pricing import Asked, Estimate, Unit
+
+    price = Price(2 * 10**6, 3 * 10**6, cache_write_per_million=4 * 10**6, output_tokens_max=100, part_tokens=1000)
+    assert ceiling(Asked(Unit.TOKENS, 11, 0, 10, 1), price) == 6 * 4 + 10 * 3
+    assert ceiling(Asked(Unit.TOKENS, 11, 2, None, 3), price) == (6 + 2000) * 4 + 300 * 3
+    assert ceiling(Asked(Unit.TOKENS, 11, 0, 10, 1, 50), price, Estimate.STRICT) == 61 * 4 + 30
