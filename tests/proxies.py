@@ -112,7 +112,10 @@ async def proxied(
     settings = load({"upstream": upstream, **given}, environ, None)
     sink: list[Front] = []
     log = RequestLog(lambda line: sink[0].logged(line) if sink else None, form=LogFormat.JSON, level=LogLevel.DEBUG)
-    async with running(settings, policy, Doubles(log=log)) as proxy, aiohttp.ClientSession() as client:
+    async with (
+        running(settings, policy, Doubles(log=log, ledger=MemoryLedger(policy.budgets))) as proxy,
+        aiohttp.ClientSession() as client,
+    ):
         front = Front(proxy, client)
         sink.append(front)
         yield front

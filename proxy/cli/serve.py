@@ -25,6 +25,7 @@ def serve(config: Path | None, **flags: Any) -> int:
     settings = read_settings(config, flags, serving=True)
     from proxy.config.policyfile import load_policies
     from proxy.server.app import serve as run_proxy
+    from proxy.stores.ledger.contract import CannotOpen
 
     try:
         policy = load_policies(settings.policies)
@@ -38,6 +39,8 @@ def serve(config: Path | None, **flags: Any) -> int:
         print(f"note: {note}", file=sys.stderr)
     try:
         return run_on_loop(run_proxy(settings, policy, ready=ready))
+    except CannotOpen as error:
+        raise click.ClickException(str(error)) from error
     except OSError as error:
         raise click.ClickException(f"cannot run here: {error.strerror or error}; see `sluicegate doctor`") from error
 

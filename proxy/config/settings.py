@@ -89,7 +89,6 @@ class Setting:
 _CALLERS, _GATEWAY, _BOUNDS, _FILES, _ADMIN = "Callers", "Gateway", "Time and room", "Policies and data", "Operators"
 _KIB, _MIB, _GIB = 1024, 1024**2, 1024**3
 _DAY_S: Final = 86400.0
-_LATER: Final = "(acts once the ledger is kept in a file)"
 _TURNS_LATER: Final = "(acts once calls wait for turns)"
 _GROUPS_LATER: Final = "(acts once member groups are served)"
 
@@ -126,8 +125,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     Setting("drain",               _BOUNDS,  duration(0, 3600),           "30s",            "s",     "How long running calls may finish after SIGTERM; orchestrators kill after 30 s by default."),
 
     Setting("policies",            _FILES,   values.path,                 "policies",       "",      "Folder of the policy files, *.yaml."),
-    Setting("data",                _FILES,   values.path,                 None,             "",      f"Folder of the ledger and the cache; the platform's user data folder by default {_LATER}."),
-    Setting("durability",          _FILES,   word(Durability),            "full",           "",      f"full: what was admitted survives a power cut; normal: a crash of this process {_LATER}."),
+    Setting("data",                _FILES,   values.path,                 None,             "",      "Folder of the ledger; the platform's user data folder by default. One process at a time."),
+    Setting("durability",          _FILES,   word(Durability),            "full",           "",      "full: what was admitted survives a power cut; normal: a crash of this process."),
 
     Setting("admin_listen",        _ADMIN,   values.address,              "127.0.0.1:8788", "",      "Where health, metrics and the page are served."),
     Setting("admin_token",         _ADMIN,   Secret,                      None,             "",      "Token of the admin listener; needed when it is not loopback.", secret=True),

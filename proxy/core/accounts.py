@@ -148,10 +148,15 @@ class Accounts:
             account.settled += charged
             drawing.amount, drawing.open = charged, False
 
-    def spent(self, facts: Facts, amount: int, at_s: float) -> None:
-        """Book what was settled before this policy, or before a start."""
+    def spent(self, facts: Facts, amount: int, at_s: float, kind: type[Calendar] | type[Sliding] | None = None) -> None:
+        """Book what was settled before this policy, or before a start.
+
+        kind: only into accounts of such windows; calendar ones are filled from totals, sliding ones from entries.
+        """
         self._now_s = max(at_s, self._now_s)
-        for _, _, account in self._places(facts, at_s):
+        for budget, _, account in self._places(facts, at_s):
+            if kind is not None and not isinstance(budget.window, kind):
+                continue
             account.settled += amount
             if account.window is None:
                 account.log.append(Drawn(at_s, amount, open=False))

@@ -300,7 +300,7 @@ class Projection:
 
     def apply(self, step: Step) -> Outcome:
         """Take one step. Only an `OK` step changes anything."""
-        before = self.holds.get(step.hold) or self._resolved.get(step.hold)
+        before = self.known(step.hold)
         after, outcome = move(before, step)
         if outcome is not Outcome.OK or after is None:
             return outcome
@@ -322,6 +322,16 @@ class Projection:
             while len(self._resolved) > self.resolved_max:
                 del self._resolved[next(iter(self._resolved))]
         return outcome
+
+    def known(self, hold: str) -> HoldState | None:
+        """A hold as its entries left it, None for one that was never taken or ended long ago."""
+        return self.holds.get(hold) or self._resolved.get(hold)
+
+    def reopen(self, hold: str, state: HoldState) -> None:
+        """Take a hold that is open in the file."""
+        self.holds[hold] = state
+        self.held[state.facts.team] = self.held.get(state.facts.team, 0) + state.held
+        self.accounts.hold(hold, state.facts, state.held, state.at_s)
 
     def _book(self, before: HoldState | None, after: HoldState, step: Step) -> None:
         """Let the accounts know of a step that was taken."""

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from proxy.admin.api import make_app
 from proxy.config.secret import Secret, secret_from_file
-from proxy.config.settings import Settings
+from proxy.config.settings import Durability, Settings
 from proxy.config.values import Address
 from proxy.core.owners import Owners
 from proxy.core.policy import Policy
@@ -35,7 +35,8 @@ from proxy.server.operations import Operations
 from proxy.server.parts import Parts, State
 from proxy.server.recall import InFlight
 from proxy.server.upstream import Upstream
-from proxy.stores.ledger.memory import MemoryLedger
+from proxy.stores.ledger.contract import LedgerStore
+from proxy.stores.ledger.sqlite import SqliteLedger
 
 BACKLOG: Final = 1024
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -119,6 +120,7 @@ class Doubles:
 
     wall: Callable[[], float] = time.time
     log: RequestLog | None = None
+    ledger: LedgerStore | None = None
 
 
 @asynccontextmanager
@@ -154,7 +156,7 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
     metrics = Metrics()
     metrics.set("policy_last_reload_successful", to=1)
     metrics.set("policy_last_reload_success_timestamp_seconds", to=doubles.wall())
-    books = Books(MemoryLedger(policy.budgets))
+    books = Books(doubles.ledger or await _open_ledger(settings, policy, doubles, log))
     stack.push_async_callback(books.close)
     upstream = Upstream(
         str(settings.upstream),
@@ -189,6 +191,17 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
         suites=Known(),
         tools=Known(),
     )
+
+
+async def _open_ledger(settings: Settings, policy: Policy, doubles: Doubles, log: RequestLog) -> LedgerStore:
+    """The ledger in the data folder; raises CannotOpen."""
+    full = settings.durability is Durability.FULL
+    ledger = await SqliteLedger.open(settings.data / "ledger.db", policy.budgets, now_s=doubles.wall(), full=full)
+    if ledger.unknown:
+        log.note(
+            "warning", "holds_without_ending", count=len(ledger.unknown), means="they stay spent at what they held"
+        )
+    return ledger
 
 
 def _key_again(settings: Settings) -> Secret | None:

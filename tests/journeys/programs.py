@@ -101,7 +101,9 @@ def emulating(home: Path, *arguments: str) -> Iterator["Emulated"]:
 @contextmanager
 def serving(home: Path, upstream: str, *arguments: str, **environ: str) -> Iterator[Program]:
     """`serve` on ports of the system's choosing."""
-    ports = ("--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
+    # A ledger of its own: one file serves one process.
+    data = tempfile.mkdtemp(prefix="data-", dir=home)
+    ports = ("--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data", data)
     given = {"SLUICEGATE_UPSTREAM_KEY": GATEWAY_KEY, **environ}
     with program(home, "serve", "--upstream", upstream, *ports, *arguments, ready="teams", **given) as running:
         yield running

@@ -16,6 +16,10 @@ class LedgerUnavailable(Exception):
     """The home cannot take entries now; nothing of the batch was written."""
 
 
+class CannotOpen(Exception):
+    """The home cannot be used; the message says why and what to do."""
+
+
 class LedgerStore(Protocol):
     """A home of the ledger."""
 

@@ -1,0 +1,80 @@
+"""A budget is a ceiling through crashes: what a killed process had admitted stays spent in the next one."""
+
+import contextlib
+import os
+import signal
+import threading
+
+import httpx2
+import pytest
+
+from tests.journeys.programs import serving
+
+IMAGE = {"model": "image-lab-small", "prompt": "x"}
+RULES = """
+budgets: [{ name: images, credits: 1000, per: month }]
+prices: [{ models: "image-*", per_image: 10 }, { models: "gpt-*", input_per_million: 250, output_per_million: 1000 }]
+"""
+
+
+@contextlib.contextmanager
+def place(home, gateway, tmp_path):
+    (tmp_path / "rules").mkdir(exist_ok=True)
+    (tmp_path / "rules" / "a.yaml").write_text(RULES)
+    arguments = ("--auth", "open", "--policies", str(tmp_path / "rules"), "--data", str(tmp_path / "data"))
+    with serving(home, gateway.url, *arguments) as program:
+        yield program
+
+
+def limit(url):
+    (row,) = httpx2.get(f"{url}/-/budget").raise_for_status().json()["limits"]
+    return float(row["spent"]), float(row["held"])
+
+
+def test_a_clean_restart_goes_on_where_it_stopped(home, gateway, tmp_path):
+    with place(home, gateway, tmp_path) as program:
+        url = program.url("listens on")
+        for _ in range(3):
+            assert httpx2.post(f"{url}/v1/images/generate", json=IMAGE).status_code == 200
+        assert program.stop() == 0
+    with place(home, gateway, tmp_path) as program:
+        assert limit(program.url("listens on")) == (30.0, 0.0)
+        assert program.stop() == 0
+
+
+@pytest.mark.timeout(100)
+def test_kill_9_in_the_middle_of_traffic_never_makes_a_budget_larger(home, gateway, tmp_path):
+    """Clients keep sending while the process is killed again and again; the gateway's own count is the witness."""
+    for turn in range(4):
+        with place(home, gateway, tmp_path) as program:
+            url = program.url("listens on")
+            sent = threading.Semaphore(0)
+
+            def traffic(url=url, sent=sent):
+                with contextlib.suppress(httpx2.HTTPError), httpx2.Client() as client:
+                    while True:
+                        client.post(f"{url}/v1/images/generate", json=IMAGE)
+                        sent.release()
+
+            threads = [threading.Thread(target=traffic) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for _ in range(5 + 3 * turn):
+                assert sent.acquire(timeout=30)
+            os.kill(program.process.pid, signal.SIGKILL)
+            program.process.wait()
+            for thread in threads:
+                thread.join()
+    arrived = [seen for seen in gateway.seen() if seen.target.endswith("/images/generate/")]
+    with place(home, gateway, tmp_path) as program:
+        spent, held = limit(program.url("listens on"))
+        assert spent + held >= 10 * len(arrived), "whatever reached the gateway is spent or held"
+        assert spent + held <= 10 * (len(arrived) + 4 * 4), "and no more than what was under way besides"
+        assert program.stop() == 0
+
+
+def test_a_second_process_on_the_same_books_is_told_so(home, gateway, tmp_path):
+    with place(home, gateway, tmp_path) as program:
+        with pytest.raises(AssertionError, match="in use by another process"), place(home, gateway, tmp_path):
+            pass
+        assert program.stop() == 0

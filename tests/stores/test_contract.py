@@ -1,0 +1,79 @@
+"""One suite for every home of the ledger: what it promises, whichever it is."""
+
+import asyncio
+
+import pytest
+
+from proxy.core.ledger import Basis, Charge, Ending, Expire, Facts, Hold, Outcome, Settle, Void
+from proxy.core.limits import Budget, Each
+from proxy.core.windows import Calendar, Per, Sliding
+from proxy.stores.ledger.memory import MemoryLedger
+from proxy.stores.ledger.sqlite import SqliteLedger
+from tests.core.test_ledger import STORY, step_of
+from tests.stories import rows
+
+NOW_S = 1_800_000_000.0
+RED = Facts("red", "k", "chat", "m")
+BUDGETS = (
+    Budget("day", 100, Calendar(Per.DAY)),
+    Budget("each-key", 80, Sliding(3600.0), each=Each.KEY),
+    Budget("total", 150, Calendar(Per.TOTAL)),
+)
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def opened(request, tmp_path):
+    """Opens the home with budgets; every home opened is closed at the end."""
+    homes = []
+
+    async def open_one(budgets=()):
+        if request.param == "memory":
+            home = MemoryLedger(budgets)
+        else:
+            home = await SqliteLedger.open(tmp_path / f"ledger{len(homes)}.db", budgets, now_s=NOW_S)
+        homes.append(home)
+        return home
+
+    yield open_one
+    for home in homes:
+        await home.close()
+
+
+async def test_the_story_of_a_hold_is_the_same_everywhere(opened):
+    home = await opened()
+    for text, given, expected in rows(STORY):
+        (outcome,) = await home.apply([step_of(given["step"], given["hold"], int(given["amount"]), NOW_S)])
+        seen = (home.projection.held.get("red", 0), home.projection.spent.get("red", 0), home.projection.open_holds)
+        assert (*map(str, seen), outcome.value) == tuple(expected.values()), text
+
+
+async def test_a_batch_is_answered_step_by_step_in_order(opened):
+    home = await opened((BUDGETS[0],))
+    first, second = Hold("a", RED, 60, NOW_S), Hold("b", RED, 60, NOW_S)
+    steps = [first, second, Void("a", Ending.NEVER_SENT, NOW_S), second]
+    assert await home.apply(steps) == [Outcome.OK, Outcome.OVER_BUDGET, Outcome.OK, Outcome.OK]
+
+
+async def test_a_thousand_at_once_never_pass_a_budget(opened):
+    home = await opened((BUDGETS[0],))
+    outcomes = await asyncio.gather(*(home.apply([Hold(f"h{n}", RED, 3, NOW_S)]) for n in range(1000)))
+    assert sum(outcome == [Outcome.OK] for outcome in outcomes) == 33
+    assert home.projection.accounts.used(BUDGETS[0], (), NOW_S) == (0, 99)
+
+
+async def test_a_caller_that_is_cancelled_does_not_undo_its_batch(opened):
+    home = await opened()
+    asking = asyncio.ensure_future(home.apply([Hold("a", RED, 1, NOW_S)]))
+    await asyncio.sleep(0)
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+    assert await home.apply([Hold("a", RED, 1, NOW_S)]) == [Outcome.DUPLICATE_HOLD]
+
+
+async def test_a_late_settlement_is_booked_in_its_admissions_window(opened):
+    home = await opened(BUDGETS)
+    await home.apply([Hold("a", RED, 50, NOW_S), Expire("a", NOW_S + 10)])
+    assert home.projection.accounts.used(BUDGETS[0], (), NOW_S + 20) == (0, 0)
+    charge = Charge(40, Basis.USAGE)
+    assert await home.apply([Settle("a", charge, Ending.ANSWERED, NOW_S + 30)]) == [Outcome.OK]
+    assert home.projection.accounts.used(BUDGETS[0], (), NOW_S + 40) == (40, 0)

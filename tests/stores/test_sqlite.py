@@ -1,0 +1,230 @@
+"""The ledger in a file: what is acknowledged is there after anything, and the file can always say what it adds up to."""
+
+import asyncio
+import os
+import signal
+import sqlite3
+import stat
+import sys
+import textwrap
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from proxy.core.ledger import Basis, Charge, Ending, Expire, Facts, Hold, Outcome, Settle, Void
+from proxy.core.limits import drawn
+from proxy.stores.ledger.contract import LedgerUnavailable
+from proxy.stores.ledger.sqlite import CannotOpen, SqliteLedger, loses_commits_with_two_writers
+from tests.stores.test_contract import BUDGETS, NOW_S, RED
+
+BLUE = Facts("blue", "k", "mcp", None, "calc", "add")
+
+
+def settle(hold, amount, at_s=NOW_S):
+    return Settle(hold, Charge(amount, Basis.USAGE, 1), Ending.ANSWERED, at_s)
+
+
+async def reopened(path, budgets=BUDGETS, now_s=NOW_S):
+    return await SqliteLedger.open(path, budgets, now_s=now_s)
+
+
+def figures(home, now_s):
+    accounts = home.projection.accounts
+    return {
+        (budget.name, facts.team): accounts.used(budget, budget.group(facts), now_s)
+        for facts in (RED, BLUE)
+        for budget in drawn(accounts.budgets, facts)
+    }
+
+
+async def test_a_restart_knows_what_was_spent_and_what_is_held(tmp_path):
+    path = tmp_path / "data" / "ledger.db"
+    home = await reopened(path)
+    await home.apply([Hold("a", RED, 30, NOW_S), Hold("b", BLUE, 20, NOW_S), Hold("c", RED, 10, NOW_S)])
+    await home.apply([settle("a", 25), Void("b", Ending.NEVER_SENT, NOW_S)])
+    before = figures(home, NOW_S)
+    await home.close()
+    again = await reopened(path)
+    assert figures(again, NOW_S) == before
+    assert again.projection.spent == {"red": 25}
+    assert again.unknown == {"c"}, "a hold without an ending counts as spent until somebody says what it cost"
+    assert await again.apply([settle("c", 7)]) == [Outcome.OK]
+    assert await again.verify() == []
+    await again.close()
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["hold", "hold", "settle", "void", "expire", "restart"]),
+        st.integers(0, 9),
+        st.integers(0, 60),
+        st.sampled_from([0.0, 1.0, 600.0, 4000.0, 90_000.0]),
+    ),
+    max_size=25,
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(STEPS)
+def test_after_any_history_a_restart_agrees_with_the_running_books(tmp_path_factory, words):
+    async def run():
+        path = tmp_path_factory.mktemp("ledger") / "ledger.db"
+        home, now_s = await reopened(path), NOW_S
+        for word, number, amount, gap_s in words:
+            now_s += gap_s
+            name = f"h{number}"
+            match word:
+                case "hold":
+                    await home.apply([Hold(name, RED if number % 2 else BLUE, amount, now_s)])
+                case "settle":
+                    await home.apply([settle(name, amount, now_s)])
+                case "void":
+                    await home.apply([Void(name, Ending.NEVER_SENT, now_s)])
+                case "expire":
+                    await home.apply([Expire(name, now_s)])
+                case "restart":
+                    used, spent, holds = figures(home, now_s), home.projection.spent, set(home.projection.holds)
+                    await home.close()
+                    home = await reopened(path, now_s=now_s)
+                    assert figures(home, now_s) == used
+                    assert nonzero(home.projection.spent) == nonzero(spent)
+                    assert set(home.projection.holds) == holds
+        assert await home.verify() == []
+        await home.close()
+
+    asyncio.run(run())
+
+
+def nonzero(amounts):
+    return {team: amount for team, amount in amounts.items() if amount}
+
+
+async def test_a_second_process_is_told_that_the_file_is_in_use(tmp_path):
+    path = tmp_path / "ledger.db"
+    home = await reopened(path)
+    with pytest.raises(CannotOpen, match="in use by another process"):
+        await reopened(path)
+    await home.close()
+    await (await reopened(path)).close()
+
+
+async def test_folder_and_file_are_the_owners_alone(tmp_path):
+    path = tmp_path / "data" / "ledger.db"
+    await (await reopened(path)).close()
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+async def test_a_damaged_file_is_refused_and_not_replaced(tmp_path):
+    path = tmp_path / "ledger.db"
+    path.write_bytes(b"not a database at all" * 100)
+    before = path.read_bytes()
+    with pytest.raises(CannotOpen, match="damaged"):
+        await reopened(path)
+    assert path.read_bytes() == before
+
+
+async def test_a_file_of_a_newer_version_is_refused(tmp_path):
+    path = tmp_path / "ledger.db"
+    await (await reopened(path)).close()
+    database = sqlite3.connect(path)
+    database.execute("PRAGMA user_version = 99")
+    database.close()
+    with pytest.raises(CannotOpen, match="newer version"):
+        await reopened(path)
+
+
+async def test_entries_are_never_changed_or_removed(tmp_path):
+    home = await reopened(tmp_path / "ledger.db")
+    await home.apply([Hold("a", RED, 1, NOW_S)])
+    for statement in ("UPDATE entries SET credits = 0", "DELETE FROM entries"):
+        with pytest.raises(sqlite3.IntegrityError, match="never"):
+            await home._database.execute_fetchall(statement)
+    await home.close()
+
+
+async def test_a_failed_commit_admits_nothing_and_the_books_are_read_again(tmp_path):
+    """A statement that the file refuses stands in for a full disk."""
+    home = await reopened(tmp_path / "ledger.db")
+    await home.apply([Hold("a", RED, 30, NOW_S)])
+    await home._database.execute_fetchall(
+        "CREATE TRIGGER full_disk BEFORE INSERT ON entries BEGIN SELECT RAISE (ABORT, 'disk full'); END"
+    )
+    with pytest.raises(LedgerUnavailable):
+        await home.apply([Hold("b", RED, 30, NOW_S), settle("a", 10)])
+    await home._database.execute_fetchall("DROP TRIGGER full_disk")
+    assert await home.apply([settle("a", 10)]) == [Outcome.OK]
+    assert figures(home, NOW_S)["day", "red"] == (10, 0)
+    assert home.unknown == frozenset(), "holds of this process are known"
+    assert await home.verify() == []
+    await home.close()
+
+
+async def test_verify_finds_a_total_that_does_not_add_up(tmp_path):
+    home = await reopened(tmp_path / "ledger.db")
+    await home.apply([Hold("a", RED, 30, NOW_S), settle("a", 25)])
+    await home._database.execute_fetchall("UPDATE totals SET credits = 24")
+    assert len(await home.verify()) == 1
+    await home.close()
+
+
+CHILD = """
+    import asyncio, sys
+    from pathlib import Path
+    from proxy.stores.ledger.sqlite import SqliteLedger
+    from tests.stores.test_contract import NOW_S, RED
+    from tests.stores.test_sqlite import settle
+    from proxy.core.ledger import Hold
+
+    async def main():
+        home = await SqliteLedger.open(Path(sys.argv[1]), (), now_s=NOW_S)
+        async def one(n):
+            for k in range(10_000):
+                name = f"{sys.argv[2]}-{n}-{k}"
+                await home.apply([Hold(name, RED, 5, NOW_S)])
+                print("h", name, flush=True)
+                await home.apply([settle(name, 3)])
+                print("s", name, flush=True)
+        await asyncio.gather(*(one(n) for n in range(4)))
+
+    asyncio.run(main())
+"""
+
+
+@pytest.mark.timeout(100)
+async def test_kill_9_at_any_moment_loses_nothing_that_was_acknowledged(tmp_path):
+    """A process writes holds and settlements, says each one it was told of, and is killed in the middle, many times."""
+    path, told = tmp_path / "ledger.db", {"h": set(), "s": set()}
+    for turn in range(10):
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", textwrap.dedent(CHILD), str(path), str(turn), stdout=asyncio.subprocess.PIPE
+        )
+        for _ in range(20 + turn * 13):
+            line = await process.stdout.readline()
+            assert line, "it ended by itself"
+            word, name = line.decode().split()
+            told[word].add(name)
+        os.kill(process.pid, signal.SIGKILL)
+        rest, _ = await process.communicate()
+        # What it had said before it died was acknowledged too; a line cut in half was not.
+        for line in rest.decode().splitlines(keepends=True):
+            if line.endswith("\n"):
+                told[line.split()[0]].add(line.split()[1])
+    home = await SqliteLedger.open(path, (), now_s=NOW_S)
+    kinds = {"hold": set(), "settle": set()}
+    for kind, hold in await home._all("SELECT kind, hold FROM entries"):
+        kinds[kind].add(hold)
+    assert told["h"] <= kinds["hold"]
+    assert told["s"] <= kinds["settle"]
+    assert await home.verify() == []
+    assert home.unknown == kinds["hold"] - kinds["settle"]
+    assert home.projection.spent["red"] == 3 * len(kinds["settle"])
+    await home.close()
+
+
+@pytest.mark.parametrize(
+    ("version", "loses"), [((3, 6, 23), False), ((3, 40, 1), True), ((3, 44, 6), False), ((3, 54, 1), False)]
+)
+def test_the_fault_of_older_versions_is_known(version, loses):
+    assert loses_commits_with_two_writers(version) is loses
