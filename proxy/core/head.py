@@ -41,6 +41,7 @@ class Head:
 
 
 _NAME: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_NAMES: Final = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]++\n)*+[!#$%&'*+\-.^_`|~0-9A-Za-z]++")
 _BAD_VALUE: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _DIGITS: Final = re.compile(rb"[0-9]{1,18}")
 _HOST: Final = re.compile(rb"(?:[A-Za-z0-9](?:[A-Za-z0-9_.\-]*[A-Za-z0-9_.])?|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
@@ -104,7 +105,7 @@ def _check_target(method: str, target: str) -> None:
     if found := _BAD_ESCAPE.search(target):
         raise _refusal(f"the request target has a bad percent-escape at position {found.start()}")
     path = target.partition("?")[0]
-    if any(_DOT.sub(".", segment) in (".", "..") for segment in _SEGMENT.split(path)):
+    if ("." in path or "%" in path) and any(_DOT.sub(".", segment) in (".", "..") for segment in _SEGMENT.split(path)):
         raise _refusal("the request target has a dot segment; send the path it stands for")
 
 
@@ -112,22 +113,28 @@ def _lines(headers: Headers, bytes_max: int) -> dict[bytes, bytes]:
     """The values of names that may come once, by lower-case name; every line is checked on the way."""
     if len(headers) > HEADERS_MAX:
         raise ProxyError("headers_too_large", f"The request has more than {HEADERS_MAX} header lines.")
+    names, values = b"\n".join([name for name, _ in headers]), b" ".join([value for _, value in headers])
+    # All at once first; only what is wrong is looked for line by line.
+    if headers and (not _NAMES.fullmatch(names) or _BAD_VALUE.search(values)):
+        _check_lines(headers)
     once: dict[bytes, bytes] = {}
-    size = 0
     for name, value in headers:
-        size += len(name) + len(value)
-        if not _NAME.fullmatch(name):
-            raise _refusal("a header name has a character that is not allowed in one")
-        if _BAD_VALUE.search(value):
-            raise _refusal(f"header {name[:64].decode()} has a control character in its value")
         lower = name.lower()
         if lower in _ONCE:
             if lower in once:
                 raise _refusal(f"{_ONCE[lower]} was sent twice; send it once")
             once[lower] = value
-    if size > bytes_max:
+    if len(names) + len(values) > bytes_max + 2 * max(0, len(headers) - 1):
         raise ProxyError("headers_too_large", f"The header is larger than {bytes_max} bytes.")
     return once
+
+
+def _check_lines(headers: Headers) -> None:
+    for name, value in headers:
+        if not _NAME.fullmatch(name):
+            raise _refusal("a header name has a character that is not allowed in one")
+        if _BAD_VALUE.search(value):
+            raise _refusal(f"header {name[:64].decode()} has a control character in its value")
 
 
 def _check_framing(version: tuple[int, int], once: Mapping[bytes, bytes]) -> None:

@@ -49,10 +49,15 @@ _CARRIERS: Final = ("content", "output")
 """Members through which parts are reached. A tool's schema or arguments may look like a part and are text still."""
 
 
+_NESTS: Final = (list, dict)
+"""What can hold a part; most contents are plain text, and a generator for each would cost more than the look."""
+
+
 def parts_of(tree: Mapping[str, Any]) -> Iterator[Part]:
     """All parts that are no text, of a decoded request body."""
     for name in ("messages", "input", "system"):
-        yield from _within(tree.get(name))
+        if type(tree.get(name)) in _NESTS:
+            yield from _within(tree[name])
     for name in ("input_images", "input_urls"):
         for link in tree[name] if isinstance(tree.get(name), list) else ():
             yield Part(Kind.IMAGE, _data_url_bytes(link), not _data_url_bytes(link))
@@ -61,13 +66,14 @@ def parts_of(tree: Mapping[str, Any]) -> Iterator[Part]:
 def _within(value: object) -> Iterator[Part]:
     if isinstance(value, list):
         for item in value:
-            yield from _within(item)
+            if type(item) in _NESTS:
+                yield from _within(item)
     elif isinstance(value, dict):
         kind = value.get("type")
         if isinstance(kind, str) and kind in _PARTS:
             yield _part(value, *_PARTS[kind])
         for name in _CARRIERS:
-            if name in value:
+            if type(value.get(name)) in _NESTS:
                 yield from _within(value[name])
         if isinstance(source := value.get("source"), dict):
             yield from _within(source.get("content"))

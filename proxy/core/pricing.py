@@ -130,9 +130,14 @@ def metered(usage: Usage, family: Family, output_bytes: int, input_bytes: int, p
     return Figures(gateway, reported, seen)
 
 
-def told_in_headers(headers: Iterable[tuple[str, str]], price: Price = FLAT) -> Figures:
+_TELLING: Final = frozenset({"x-credits-charged", "x-input-tokens", "x-output-tokens"})
+
+
+def told_in_headers(headers: Iterable[tuple[str, str]], price: Price = FLAT) -> Figures | None:
     """What an answer's header says of its cost: credits charged, or tokens where the body is no JSON (speech)."""
-    told = {name.lower(): value for name, value in headers}
+    told = {low: value for name, value in headers if (low := name.lower()) in _TELLING}
+    if not told:
+        return None
     charged = told.get("x-credits-charged")
     tokens_in, tokens_out = (_count(told.get(name)) for name in ("x-input-tokens", "x-output-tokens"))
     reported = None if tokens_in is None else token_credits(tokens_in, tokens_out or 0, price)

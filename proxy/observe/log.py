@@ -72,7 +72,7 @@ class RequestLog:
         processors: list[_Processor] = [_stamp(clock), _clean(secrets), render]
         self._log = structlog.wrap_logger(
             _Writer(write), processors=processors, wrapper_class=structlog.BoundLogger, context_class=dict
-        )
+        ).bind()  # once: what `wrap_logger` gives would bind itself anew for every line
 
     def request(self, event: Mapping[str, Any]) -> None:
         """The story of one request: id, team, key, route, model, stage, ending, status, held, charged, …"""

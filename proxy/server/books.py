@@ -30,7 +30,7 @@ class Books:
 
     def __init__(self, store: LedgerStore) -> None:
         self._store: Final = store
-        self._writing: Final[set[asyncio.Task[None]]] = set()
+        self._writing: Final[set[asyncio.Future[list[Outcome]]]] = set()
         self._ending: asyncio.Future[None] | None = None
         self.available = True
 
@@ -39,7 +39,7 @@ class Books:
 
         A caller cancelled while the commit runs has its hold voided as soon as the commit returns.
         """
-        commit = asyncio.ensure_future(self._store.apply([hold]))
+        commit = self._store.submit([hold])
         try:
             (outcome,) = await asyncio.shield(commit)
         except asyncio.CancelledError:
@@ -82,22 +82,27 @@ class Books:
 
     def end(self, step: Settle | Void) -> None:
         """Write an ending; returns at once and cannot fail."""
-        task = asyncio.get_running_loop().create_task(self._write(step))
-        self._writing.add(task)
-        task.add_done_callback(self._writing.discard)
+        commit = self._store.submit([step])
+        self._writing.add(commit)
+        commit.add_done_callback(lambda done: self._ended(done, step))
 
-    async def _write(self, step: Settle | Void) -> None:
-        while True:
-            try:
-                await self._store.apply([step])
-            except LedgerUnavailable:
-                self.available = False
-                await asyncio.sleep(RETRY_S)
-            else:
-                self.available = True
-                if self._ending is not None and not self._ending.done():
-                    self._ending.set_result(None)
-                return
+    def _ended(self, commit: "asyncio.Future[list[Outcome]]", step: Settle | Void) -> None:
+        self._writing.discard(commit)
+        if commit.cancelled() or commit.exception() is not None:
+            # Kept until the ledger takes it.
+            self.available = False
+            again = asyncio.get_running_loop().create_future()
+            self._writing.add(again)
+            asyncio.get_running_loop().call_later(RETRY_S, self._again, again, step)
+            return
+        self.available = True
+        if self._ending is not None and not self._ending.done():
+            self._ending.set_result(None)
+
+    def _again(self, waited: "asyncio.Future[list[Outcome]]", step: Settle | Void) -> None:
+        self.end(step)
+        self._writing.discard(waited)
+        waited.set_result([])
 
     def figures(self, team: str) -> "TeamFigures":
         """What a team has spent and holds."""

@@ -106,7 +106,7 @@ class Exchange:
         self._books: Final = books
         self._among: Final = among
         self._wall: Final = wall
-        self._patience: asyncio.Timeout | None = None
+        self._sending: asyncio.Task[object] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._abandoned = False
         self._left_bytes = 0
@@ -131,26 +131,29 @@ class Exchange:
             # The caller left while the call was being admitted: nothing goes out.
             self.end(Ending.NEVER_SENT)
             raise Abandoned("the caller left before the call was sent")
+        self._sending = asyncio.current_task()
         try:
-            async with asyncio.timeout(None) as self._patience:
-                answer = await self._upstream.send(self._out)
-        except TimeoutError as error:
-            self.end(Ending.CALLER_LEFT)
-            raise Abandoned("the caller left before the gateway answered") from error
+            answer = await self._upstream.send(self._out)
         except UpstreamFault as fault:
             self.end(fault.ending)
             raise
-        except BaseException:
+        except BaseException as error:
             # Cancelled with the request on its way: it may have been charged.
             self.end(Ending.CALLER_LEFT)
+            if isinstance(error, asyncio.CancelledError) and self._gave_up():
+                raise Abandoned("the caller left before the gateway answered") from error
             raise
         finally:
-            self._patience = None
+            self._sending = None
         self.head_s = time.monotonic()
         self.answer = answer
         if self._family is not None and 200 <= answer.status < 300:
             self.meter = Meter(self._family, streamed=answer.is_stream)
         return answer
+
+    def _gave_up(self) -> bool:
+        """Whether it was `abandon` that cancelled the sending task, and nobody else besides."""
+        return self._abandoned and self._sending is not None and self._sending.uncancel() == 0
 
     async def read(self) -> bytes:
         """The next piece of the answer, metered; `b""` once, at its end. Raises UpstreamFault."""
@@ -222,8 +225,8 @@ class Exchange:
     def abandon(self) -> None:
         """Stop waiting for the gateway; what was metered so far is what is known."""
         self._abandoned = True
-        if self._patience is not None:
-            self._patience.reschedule(asyncio.get_running_loop().time())
+        if self._sending is not None:
+            self._sending.cancel()
         elif self.answer is not None:
             self.answer.close()
             self.end(Ending.CALLER_LEFT)
@@ -257,11 +260,10 @@ class Exchange:
             known = metered(self.meter.usage, self.meter.family, self.meter.output_bytes, hold.input_bytes, price)
         elif self.meter is not None and self.meter.usage.credits is not None:
             known = replace(known, gateway=gateway_credits(self.meter.usage.credits))
-        if self.answer is not None:
-            told = told_in_headers(self.answer.headers, price)
-            known = replace(
-                known, gateway=_first(told.gateway, known.gateway), reported=_first(known.reported, told.reported)
-            )
+        told = told_in_headers(self.answer.headers, price) if self.answer is not None else None
+        if told is not None:
+            gateway, reported = _first(told.gateway, known.gateway), _first(known.reported, told.reported)
+            known = Figures(gateway, reported, known.metered)
         if hold.price is None:
             known = Figures(gateway=known.gateway)
         return charge(ending, known, hold.credits)

@@ -23,12 +23,15 @@ class SlowLedger(MemoryLedger):
         self.gate = asyncio.Event()
         self.away = 0
 
-    async def apply(self, steps):
+    def submit(self, steps):
+        return asyncio.ensure_future(self._later(steps))
+
+    async def _later(self, steps):
         await self.gate.wait()
         if self.away:
             self.away -= 1
             raise LedgerUnavailable
-        return await super().apply(steps)
+        return await super().submit(steps)
 
 
 async def test_a_caller_cancelled_during_the_commit_has_its_hold_voided():

@@ -95,7 +95,7 @@ async def test_cancelled_at_every_await_no_hold_stays_open(gateway, name):
             break
     else:
         raise AssertionError("the call never ran to its end")
-    assert suspension > 2, "the cancellations have to reach past the hold"
+    assert suspension >= 2, "the cancellations have to reach past the hold"
     assert held > 1
 
 

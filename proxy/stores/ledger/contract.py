@@ -1,11 +1,11 @@
 """What every home of the ledger promises: one writing method, and a projection that is always current.
 
-`apply(steps)` takes a batch, decides each step with `core.ledger` and answers with one outcome a step, in order. When
-it returns, the accepted steps are as durable as the home can make them; a step whose outcome is not `OK` left no trace.
-It
-raises `LedgerUnavailable` when nothing was written. Cancelling the caller does not undo a batch that is being written.
+`submit(steps)` takes a batch, decides each step with `core.ledger` and answers with one outcome a step, in order. When
+they are there, the accepted steps are as durable as the home can make them; a step whose outcome is not `OK` left no
+trace. The answer is `LedgerUnavailable` when nothing was written. Cancelling who waits does not undo a batch.
 """
 
+import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -28,8 +28,12 @@ class LedgerStore(Protocol):
         """What all entries add up to. Read it, do not change it."""
         ...
 
+    def submit(self, steps: Sequence[Step]) -> "asyncio.Future[list[Outcome]]":
+        """Hand a batch in; the future has its outcomes, or LedgerUnavailable. Cancelling it undoes nothing."""
+        ...
+
     async def apply(self, steps: Sequence[Step]) -> list[Outcome]:
-        """Take a batch of steps; raises LedgerUnavailable."""
+        """Hand a batch in and wait for it; raises LedgerUnavailable."""
         ...
 
     async def close(self) -> None:

@@ -1,5 +1,6 @@
 """The ledger in memory: exact while the process lives, gone with it."""
 
+import asyncio
 from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -20,6 +21,10 @@ class MemoryLedger:
         self.entries: Final[deque[Step]] = deque(maxlen=ENTRIES_MAX)
 
     async def apply(self, steps: Sequence[Step]) -> list[Outcome]:
+        """Take each step at once."""
+        return await self.submit(steps)
+
+    def submit(self, steps: Sequence[Step]) -> asyncio.Future[list[Outcome]]:
         """Take each step at once; there is nothing to wait for."""
         outcomes = []
         for step in steps:
@@ -27,7 +32,9 @@ class MemoryLedger:
             if outcome is Outcome.OK:
                 self.entries.append(step)
             outcomes.append(outcome)
-        return outcomes
+        taken: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
+        taken.set_result(outcomes)
+        return taken
 
     async def close(self) -> None:
         """Nothing to let go of."""

@@ -87,12 +87,16 @@ class SqliteLedger:
     # --- writing ---
 
     async def apply(self, steps: Sequence[Step]) -> list[Outcome]:
-        """Take a batch of steps; raises LedgerUnavailable."""
+        """Hand a batch in and wait for it; raises LedgerUnavailable."""
+        return await asyncio.shield(self.submit(steps))
+
+    def submit(self, steps: Sequence[Step]) -> asyncio.Future[list[Outcome]]:
+        """Hand a batch in; it is written with the next commit, whatever becomes of the future."""
         future: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
         self._waiting.append((steps, future))
         if self._writer is None or self._writer.done():
             self._writer = asyncio.get_running_loop().create_task(self._write_all())
-        return await asyncio.shield(future)
+        return future
 
     async def _write_all(self) -> None:
         while self._waiting:
