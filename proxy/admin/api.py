@@ -9,6 +9,7 @@ from aiohttp import web
 
 from proxy.core.head import host_allowed
 from proxy.server.parts import Parts
+from proxy.server.reload import reload
 
 PARTS: Final = web.AppKey("parts", Parts)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -25,6 +26,7 @@ def make_app(parts: Parts) -> web.Application:
     app.router.add_get("/healthz", _health)
     app.router.add_get("/readyz", _ready)
     app.router.add_get("/metrics", _metrics)
+    app.router.add_post("/api/reload", _reload)
     return app
 
 
@@ -71,6 +73,14 @@ async def _ready(request: web.Request) -> web.Response:
         if holds
     ]
     return web.Response(status=503 if reasons else 200, text=", ".join(reasons or ["ready"]) + "\n")
+
+
+async def _reload(request: web.Request) -> web.Response:
+    """Read the policies again; 422 with everything that is wrong, and the old ones stay."""
+    if request.headers.get("Origin") is not None:
+        return _json(403, {"error": "web pages may not change anything here"})
+    problems = await reload(request.app[PARTS])
+    return _json(422 if problems else 200, {"problems": problems})
 
 
 async def _metrics(request: web.Request) -> web.Response:

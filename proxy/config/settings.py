@@ -110,7 +110,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
 
     Setting("max_body",            _BOUNDS,  size(1, 2 * _GIB),           "26214400",       "bytes", "Largest request body; the gateway refuses more than 26,214,400 bytes."),
     Setting("max_header_bytes",    _BOUNDS,  size(1 * _KIB, 1 * _MIB),    "65536",          "bytes", "Largest request head; coding agents send a few KB."),
-    Setting("head_timeout",        _BOUNDS,  duration(0.05, 600),         "15s",            "s",     "Longest time for a request's head to arrive, from its first byte."),
+    Setting("head_timeout",        _BOUNDS,  duration(0.05, 600),         "15s",            "s",     "Longest time for a request's head to arrive, from its first byte, and for the first one from connecting."),
     Setting("body_timeout",        _BOUNDS,  duration(0.05, _DAY_S),      "120s",           "s",     "Longest time for a whole request body: 25 MiB at 1.75 Mbit/s."),
     Setting("body_idle_timeout",   _BOUNDS,  duration(0.05, 3600),        "15s",            "s",     "Longest pause inside a request body."),
     Setting("write_timeout",       _BOUNDS,  duration(0.05, 3600),        "60s",            "s",     "How long a caller may leave its answer unread before it counts as gone."),

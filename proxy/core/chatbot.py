@@ -18,8 +18,14 @@ _TEXT_PARTS: Final = frozenset({"text", "input_text"})
 
 
 def chatbot_of(model: str | None) -> str | None:
-    """The chatbot's id in a model name, None for a model."""
-    return model.removeprefix(PREFIX) if model is not None and model.startswith(PREFIX) else None
+    """The chatbot's id in a model name, None for a model. Raises ProxyError for an id that is no number."""
+    if model is None or not model.startswith(PREFIX):
+        return None
+    identifier = model.removeprefix(PREFIX)
+    if not (identifier.isascii() and identifier.isdigit() and len(identifier) <= 18):
+        # It becomes part of a path, so nothing else may stand there.
+        raise ProxyError("bad_request", "The model chatbot:ID names a chatbot by its number, such as chatbot:7.")
+    return identifier
 
 
 def asked_as_chatbot(body: bytes, facts: Facts) -> bytes:

@@ -46,7 +46,7 @@ _BAD_VALUE: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _DIGITS: Final = re.compile(rb"[0-9]{1,18}")
 _HOST: Final = re.compile(rb"(?:[A-Za-z0-9](?:[A-Za-z0-9_.\-]*[A-Za-z0-9_.])?|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 _BAD_TARGET: Final = re.compile(r"[^!-~]|[#\\\"<>^`{|}]")
-_BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})|%00")
+_BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})|%[01][0-9A-Fa-f]|%7[Ff]")
 _DOT: Final = re.compile(r"%2e", re.IGNORECASE)
 _SEGMENT: Final = re.compile(r"/|%2f|%5c", re.IGNORECASE)
 

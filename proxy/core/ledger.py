@@ -51,6 +51,7 @@ class Ending(Enum):
     UPSTREAM_BROKE = "upstream_broke"
     TIMED_OUT = "timed_out"
     CALLER_LEFT = "caller_left"
+    PROXY_STOPPED = "proxy_stopped"
 
 
 class Rule(Enum):
@@ -75,6 +76,7 @@ CHARGE: Final[Mapping[Ending, Rule]] = {
     Ending.UPSTREAM_BROKE: Rule.METERED_ELSE_HELD,
     Ending.TIMED_OUT: Rule.METERED_ELSE_HELD,
     Ending.CALLER_LEFT: Rule.METERED_ELSE_HELD,
+    Ending.PROXY_STOPPED: Rule.METERED_ELSE_HELD,
 }
 
 CALL_COUNTS: Final[Mapping[Ending, int]] = {
@@ -88,6 +90,7 @@ CALL_COUNTS: Final[Mapping[Ending, int]] = {
     Ending.UPSTREAM_BROKE: 1,
     Ending.TIMED_OUT: 1,
     Ending.CALLER_LEFT: 1,
+    Ending.PROXY_STOPPED: 1,
 }
 
 

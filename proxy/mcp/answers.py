@@ -30,8 +30,12 @@ def adapted(call: Call, answer: Answer, body: bytes) -> tuple[bytes, str]:
     if told is None:
         sentence = "The tool suite's answer holds no JSON-RPC message."
         told = jsonrpc.error(call.rpc_id, UPSTREAM, sentence, {"reason": "upstream_broken"})
-    json_ok, _ = accepts(call.inbound.header("accept"))
-    return (told, JSON) if json_ok else (b"event: message\ndata: " + told.replace(b"\n", b" ") + b"\n\n", STREAM)
+    json_ok, stream_ok = accepts(call.inbound.header("accept"))
+    return (
+        (told, JSON)
+        if json_ok or not stream_ok
+        else (b"event: message\ndata: " + told.replace(b"\n", b" ") + b"\n\n", STREAM)
+    )
 
 
 class _Kept:

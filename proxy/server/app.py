@@ -23,7 +23,7 @@ from proxy.errors import ProxyError
 from proxy.observe import lag
 from proxy.observe.log import RequestLog, open_log
 from proxy.observe.metrics import Metrics
-from proxy.server import pipeline, replies
+from proxy.server import pipeline, reload, replies
 from proxy.server.books import Books
 from proxy.server.exchange import Bounds, Exchanges
 from proxy.server.ids import new_id
@@ -80,7 +80,7 @@ class Running:
         for waiting in (finished, hurry):
             waiting.cancel()
         for exchange in list(self.parts.exchanges.open):
-            exchange.abandon()
+            exchange.stop()
         await self._listener.shutdown(LAST_WORDS_S)
         await self.parts.books.written()
 
@@ -140,8 +140,8 @@ async def running(settings: Settings, policy: Policy, doubles: Doubles | None = 
         proxy.admin_url = await _open_admin(stack, parts, settings)
         await proxy.listen(settings.listen)
         stack.push_async_callback(proxy.drain, settings.drain)
-        watching = asyncio.ensure_future(lag.watch(parts.metrics))
-        stack.callback(watching.cancel)
+        for watching in (lag.watch(parts.metrics), reload.watch(parts)):
+            stack.callback(asyncio.ensure_future(watching).cancel)
         yield proxy
 
 
@@ -260,8 +260,22 @@ async def serve(settings: Settings, policy: Policy, *, ready: Callable[[Running]
         for name in (signal.SIGTERM, signal.SIGINT):
             with contextlib.suppress(NotImplementedError):
                 loop.add_signal_handler(name, asked)
+        reloads: set[asyncio.Task[list[str]]] = set()
+
+        def hung_up() -> None:
+            task = loop.create_task(reload.reload(proxy.parts))
+            reloads.add(task)
+            task.add_done_callback(reloads.discard)
+
+        with contextlib.suppress(NotImplementedError, AttributeError):
+            loop.add_signal_handler(signal.SIGHUP, hung_up)
         if ready is not None:
             ready(proxy)
         await stop.wait()
-        proxy.parts.log.note("info", "draining", open_exchanges=len(proxy.parts.exchanges.open))
+        proxy.parts.log.note(
+            "info",
+            "draining",
+            open_exchanges=len(proxy.parts.exchanges.open),
+            open_operations=len(proxy.parts.operations),
+        )
     return 0

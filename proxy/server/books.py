@@ -5,11 +5,13 @@ for. So a handler may be cancelled at any `await` and its hold still comes to an
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from proxy.core.accounts import Accounts, Refusal
 from proxy.core.ledger import Ending, Hold, Outcome, Settle, Void
+from proxy.core.limits import Budget
 from proxy.errors import ProxyError
 from proxy.stores.ledger.contract import LedgerStore, LedgerUnavailable
 
@@ -65,6 +67,10 @@ class Books:
         accounts = self._store.projection.accounts
         assert isinstance(accounts, Accounts)
         return accounts
+
+    def rebudget(self, budgets: Sequence[Budget]) -> None:
+        """Judge by these budgets from now on; each begins with what its window already used."""
+        self._store.rebudget(budgets)
 
     def lasts(self, hold: str) -> None:
         """A hold belongs to an operation from now on."""

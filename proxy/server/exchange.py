@@ -109,6 +109,7 @@ class Exchange:
         self._sending: asyncio.Task[object] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._abandoned = False
+        self._given_up = Ending.CALLER_LEFT
         self._left_bytes = 0
         self.left = False
         self.answer: Answer | None = None
@@ -139,7 +140,7 @@ class Exchange:
             raise
         except BaseException as error:
             # Cancelled with the request on its way: it may have been charged.
-            self.end(Ending.CALLER_LEFT)
+            self.end(self._given_up)
             if isinstance(error, asyncio.CancelledError) and self._gave_up():
                 raise Abandoned("the caller left before the gateway answered") from error
             raise
@@ -166,7 +167,7 @@ class Exchange:
             if self.meter is not None:
                 self.meter.close(clean=False)
             self.finish()
-            self.end(Ending.CALLER_LEFT if self._abandoned else fault.ending)
+            self.end(self._given_up if self._abandoned else fault.ending)
             raise
         except BaseException:
             self.end(Ending.CALLER_LEFT)
@@ -222,6 +223,11 @@ class Exchange:
             self._timer = None
             self._among.reading_on -= 1
 
+    def stop(self) -> None:
+        """The process ends: give the answer up, although somebody may still wait for it."""
+        self._given_up = Ending.PROXY_STOPPED
+        self.abandon()
+
     def abandon(self) -> None:
         """Stop waiting for the gateway; what was metered so far is what is known."""
         self._abandoned = True
@@ -229,7 +235,7 @@ class Exchange:
             self._sending.cancel()
         elif self.answer is not None:
             self.answer.close()
-            self.end(Ending.CALLER_LEFT)
+            self.end(self._given_up)
 
     def end(self, ending: Ending) -> Charge:
         """Bring the exchange to its end, once; later calls change nothing. Cannot fail and does not wait."""

@@ -21,7 +21,7 @@ async def identify(call: Call, parts: Parts) -> web.StreamResponse | None:
     if not call.match.route.keyed:
         return local.unkeyed(call, parts)
     if parts.settings.credential is Credential.CALLER:
-        _by_gateway_key(call, _shown(call))
+        _by_gateway_key(call, _shown(call, "gateway"))
     elif parts.settings.auth is Auth.OPEN:
         call.team, call.key_id = _open_team(call), OPEN_KEY
     else:
@@ -53,13 +53,13 @@ def _by_gateway_key(call: Call, shown: str) -> None:
         call.team, call.key_id = _open_team(call), hashlib.sha256(shown.encode()).hexdigest()[:12]
 
 
-def _shown(call: Call) -> str:
+def _shown(call: Call, kind: str = "virtual") -> str:
     """The key in `Authorization: Bearer` or `x-api-key`; that they agree was judged with the head."""
     assert call.head is not None
     if call.head.other_scheme:
         raise ProxyError("invalid_key", "The Authorization header is not of the form Bearer KEY.")
     if call.head.key is None:
         raise ProxyError(
-            "missing_key", "No virtual key was sent. Send it as Authorization: Bearer KEY or as x-api-key: KEY."
+            "missing_key", f"No {kind} key was sent. Send it as Authorization: Bearer KEY or as x-api-key: KEY."
         )
     return call.head.key

@@ -1,6 +1,6 @@
 """Holds of operations that outlive their first answer: bound to the operation's id until a poll tells how it ended.
 
-In memory: after a restart nothing is known of them, and their holds are gone with the ledger that had them.
+The binding is in memory: after a restart their holds stay spent at what they held.
 """
 
 from collections.abc import Callable
@@ -17,6 +17,9 @@ from proxy.observe.metrics import Metrics
 from proxy.server.books import Books
 from proxy.server.exchange import Exchange, OpenHold
 
+EXPIRES_S: Final = 7200.0
+"""Work that nobody asks after for two hours has long ended, and was charged for all we know."""
+
 
 @dataclass(frozen=True, slots=True)
 class Operation:
@@ -25,6 +28,7 @@ class Operation:
     team: str
     kind: str
     hold: OpenHold
+    begun_s: float
 
 
 class Operations:
@@ -50,10 +54,21 @@ class Operations:
             return False
         if meter.status is None and meter.family is not Family.MEDIA:
             return False
-        self._open[unquote(meter.response_id)] = Operation(team, kind, hold)
+        self._open[unquote(meter.response_id)] = Operation(team, kind, hold, self._wall())
         self._books.lasts(hold.id)
         self._count(kind)
         return True
+
+    def expire(self) -> int:
+        """End the holds of operations begun more than `EXPIRES_S` ago, at what they held; how many there were."""
+        now_s = self._wall()
+        old = [name for name, operation in self._open.items() if now_s - operation.begun_s > EXPIRES_S]
+        for name in old:
+            operation = self._open.pop(name)
+            self._count(operation.kind)
+            cost = Charge(operation.hold.credits, Basis.HOLD, uncertain=True)
+            self._books.end(Settle(operation.hold.id, cost, Ending.CALLER_LEFT, now_s))
+        return len(old)
 
     def _count(self, kind: str) -> None:
         self._metrics.set("operations_open", kind, to=sum(one.kind == kind for one in self._open.values()))

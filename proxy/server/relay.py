@@ -37,6 +37,8 @@ async def relay(call: Call, parts: Parts) -> web.StreamResponse:
     """Pass the answer on; always the last stage. Raises ProxyError as long as nothing is out."""
     assert call.source is not None
     answer = await call.source.head()
+    if answer.status >= 600:
+        raise _nonsense(call, f"status {answer.status}, which does not exist")
     if answer.status >= 400:
         return await _error(call, answer, parts)
     if answer.status >= 300:
@@ -47,11 +49,25 @@ async def relay(call: Call, parts: Parts) -> web.StreamResponse:
             f"The gateway answered {answer.status}, a redirect, which is never followed. Whoever runs the proxy should "
             "check --upstream.",
         )
+    if answer.status < 200 or (answer.status == 206 and call.match is not None and call.match.route.name != "download"):
+        raise _nonsense(call, f"status {answer.status}, which answers nothing that was asked")
     if answer.is_stream and (call.dialect is not Dialect.MCP or mcp_answers.takes_stream(call)):
         return await streams.stream(call, answer, parts)
     if call.match is not None and call.match.route.name in BINARY:
+        if not answer.content_type.lower().startswith(_MEDIA_TYPES) or answer.content_length == 0:
+            raise _nonsense(call, "something that is neither sound nor film")
         return await _long(call, answer, _in_front(call), call.source.pieces(), parts)
     return await _whole(call, answer, parts)
+
+
+_MEDIA_TYPES: Final = ("audio/", "video/", "application/octet-stream")
+
+
+def _nonsense(call: Call, what: str) -> ProxyError:
+    """The answer cannot be what was asked for; the call may have been charged all the same."""
+    if call.source is not None and not call.shared:
+        call.source.exchange.end(Ending.UPSTREAM_BROKE)
+    return ProxyError("upstream_broken", f"The gateway answered with {what}. The call may have been charged.")
 
 
 def _in_front(call: Call) -> list[bytes]:
@@ -120,13 +136,16 @@ async def _whole(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse
             if size > WHOLE_MAX and call.dialect is not Dialect.MCP:
                 return await _long(call, answer, gathered, pieces, parts)
     except UpstreamFault as fault:
-        raise refused(call, parts, fault) from fault
+        meter = call.source.exchange.meter
+        if meter is None or not meter.terminal or not gathered:
+            raise refused(call, parts, fault) from fault
+        # The connection broke behind a whole answer: what it says was said, and an id in it must not be lost.
     exchange = call.source.exchange
     owning.give(call, parts)
     body = gathered[0] if len(gathered) == 1 else b"".join(gathered)
     if call.dialect is Dialect.MCP:
         body, content_type = mcp_answers.adapted(call, answer, body)
-    elif exchange.meter is not None and exchange.ending is Ending.UPSTREAM_BROKE:
+    elif exchange.meter is not None and not exchange.meter.terminal:
         raise ProxyError(
             "upstream_broken",
             "The gateway answered 200 with something that is not the JSON object its document promises. The call may "

@@ -140,6 +140,10 @@ def rpc_form(call: Call, status: int, code: int, message: str, data: Mapping[str
 
 def gateway_error(call: Call, answer: Answer, body: bytes, parts: Parts) -> web.Response:
     """The answer for an error of the gateway: its status, its sentence, the body every client shows."""
+    key = parts.state.gateway_key
+    if key is not None and call.gateway_key is None:
+        # A gateway that repeats what it was sent must not hand our key to a caller.
+        body = body.replace(key.reveal().encode(), b"***")
     said = errorbody.read_gateway_error(answer.status, body, answer.content_type, native=call.native)
     if said.reason is not None:
         call.reason = said.reason

@@ -32,5 +32,10 @@ async def send(call: Call, parts: Parts) -> web.StreamResponse | None:
 def refused(call: Call, parts: Parts, fault: UpstreamFault) -> ProxyError:
     """Our error for a fault of the gateway."""
     reason, sentence = _REASONS[type(fault)]
+    if isinstance(fault, Abandoned) and parts.state.draining:
+        reason, sentence = (
+            "draining",
+            "The proxy was stopped while the call was running. The call may have been charged.",
+        )
     parts.metrics.count("upstream_errors_total", call.match.route.name if call.match else "_none", reason)
     return ProxyError(reason, sentence)

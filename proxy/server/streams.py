@@ -10,12 +10,14 @@ from typing import Final
 
 from aiohttp import web
 
+from proxy.core.ledger import Ending
 from proxy.server import owning, replies
 from proxy.server.call import Call
 from proxy.server.parts import Parts
 from proxy.server.upstream import Answer, UpstreamFault
 
 HEARTBEAT: Final = b": heartbeat\n\n"
+STOPPED_SENTENCE: Final = "The proxy was stopped before the answer came to its end."
 BROKE_SENTENCE: Final = "The gateway's answer broke off before its end."
 
 
@@ -98,8 +100,11 @@ async def _close_stream(
         parts.metrics.count("stream_aborts_total", call.match.route.name, "client")
         raise ConnectionResetError("the caller left")
     if meter is not None and not meter.terminal:
-        parts.metrics.count("stream_aborts_total", call.match.route.name, "upstream")
-        await write(call, response, meter.ending(BROKE_SENTENCE, rpc_id=call.rpc_id or b"null"))
+        side = "proxy" if call.source.exchange.ending is Ending.PROXY_STOPPED else "upstream"
+        parts.metrics.count("stream_aborts_total", call.match.route.name, side)
+        stopped = call.source.exchange.ending is Ending.PROXY_STOPPED
+        sentence = STOPPED_SENTENCE if stopped else BROKE_SENTENCE
+        await write(call, response, meter.ending(sentence, rpc_id=call.rpc_id or b"null"))
     elif broke is not None and meter is None:
         raise ConnectionResetError("the gateway broke off in the middle of an answer") from broke
     if not call.inbound.gone:

@@ -140,6 +140,7 @@ CHARGES = """
     caller_left              -        -       - | 100     hold     False
     upstream_broke           -        -       - | 100     hold     False
     timed_out                -        -       6 | 6       metered  False
+    proxy_stopped            -        -       - | 100     hold     False
     never_sent               7        5       6 | 0       nothing  False
     refused                  -        -       - | 0       nothing  False
     hit                      -        5       - | 0       nothing  False

@@ -201,6 +201,19 @@ async def test_reading_on_is_for_so_many_callers_only(gateway):
         assert (event["ending"], event["basis"]) == ("caller_left", "hold")
 
 
+async def test_a_call_cut_short_by_the_end_of_the_process_says_so(gateway):
+    """Its caller is still there: it must not be told that it left."""
+    gateway.set_fault("slow", gate="never")
+    async with proxied(gateway.url) as front:
+        asked = asyncio.create_task(front.post("/v1/chat/completions", CHAT))
+        await gateway.wait_for_gate("never")
+        await front.running.drain(0.1)
+        reply = await asked
+        assert (reply.status, reply.error["reason"]) == (503, "draining")
+        assert (await front.request())["ending"] == "proxy_stopped"
+        assert front.running.parts.books.open_holds == 0
+
+
 async def test_the_drain_waits_for_answers_that_are_read_on(gateway):
     gateway.set_fault("slow", gate="rest", at=2)
     async with proxied(gateway.url, drain="20s") as front:

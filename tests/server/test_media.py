@@ -80,6 +80,13 @@ async def test_what_a_chatbot_cannot_take_is_refused_here(front, gateway, extra)
     assert len(gateway.journal) == 0
 
 
+@pytest.mark.parametrize("name", ["chatbot:..", "chatbot:", "chatbot:1/2", "chatbot:1\r\nX", "chatbot:7a", "chatbot:٧"])
+async def test_what_is_no_number_never_becomes_part_of_a_path(front, gateway, name):
+    reply = await front.post("/v1/chat/completions", {"model": name, "messages": USER})
+    assert (reply.status, reply.error["reason"]) == (400, "bad_request")
+    assert len(gateway.journal) == 0
+
+
 # --- speech and music ---
 
 
@@ -130,6 +137,17 @@ async def test_music_is_passed_with_its_headers_and_charged_what_they_say(front)
         Basis.GATEWAY,
         int(reply.headers["X-Credits-Charged"]) * 10**8,
     )
+
+
+@pytest.mark.parametrize("path", ["/v1/audio/speech", "/v1/audio/music"])
+@pytest.mark.parametrize("fault", ["html200", "empty-body"])
+async def test_a_page_or_nothing_is_never_passed_as_sound(front, gateway, path, fault):
+    gateway.set_fault(fault)
+    model = "speech-standard" if "speech" in path else "music-songs"
+    body = {"model": model, "input": "a", "prompt": "a", "response_format": "wav"}
+    reply = await front.post(path, body)
+    assert (reply.status, reply.error["reason"]) == (502, "upstream_broken")
+    assert (await front.request())["ending"] == "upstream_broke"
 
 
 # --- images ---
@@ -197,6 +215,26 @@ async def test_work_that_fails_costs_nothing(front, path, body, poll):
     reply = await done(front, poll.format(begun.json["operation_id"]))
     assert reply.json["status"] == "failed"
     assert isinstance(await last_entry(front), Void)
+
+
+async def test_an_answer_that_is_whole_is_delivered_although_its_connection_broke(front, gateway):
+    """The id in it is all that its caller will ever have of the work it pays for."""
+    gateway.set_fault("lying-length", prefix="/v1/gateway/video/")
+    begun = await front.post("/v1/video/generation", {"model": VIDEO, "prompt": "a heron"})
+    assert (begun.status, begun.json["status"]) == (200, "processing")
+    gateway.clear_faults()
+    assert (await done(front, f"/v1/video/generation/{begun.json['operation_id']}")).json["status"] == "completed"
+
+
+async def test_work_that_nobody_asks_after_is_charged_at_its_hold_after_a_while(front):
+    await front.post("/v1/video/generation", {"model": VIDEO, "prompt": "a heron"})
+    operations, wall = front.running.parts.operations, front.running.parts.wall
+    assert operations.expire() == 0
+    operations._wall = lambda: wall() + 7201
+    assert operations.expire() == 1
+    entry = await last_entry(front)
+    assert (entry.charge.credits, entry.charge.uncertain) == (FLAT.per_video, True)
+    assert front.running.parts.books.open_holds == 0
 
 
 async def test_an_id_of_nobody_needs_its_model(front, gateway):

@@ -215,6 +215,20 @@ async def test_a_page_with_status_200_is_an_error_for_the_caller(front, gateway)
     assert (await front.get("/v1/models")).status == 502
 
 
+@pytest.mark.parametrize("code", [101, 206, 600, 999])
+async def test_a_status_that_answers_nothing_is_an_error_for_the_caller(front, gateway, code):
+    gateway.set_fault("status", code=code)
+    reply = await front.post("/v1/chat/completions", CHAT)
+    assert (reply.status, reply.error["reason"]) == (502, "upstream_broken")
+
+
+async def test_a_gateway_that_repeats_our_key_does_not_hand_it_to_callers(front, gateway):
+    gateway.set_fault("400", message="sk-emu-alpha-1")
+    reply = await front.post("/v1/chat/completions", CHAT)
+    assert reply.status == 400
+    assert b"sk-emu-alpha-1" not in reply.body
+
+
 async def test_a_gateway_that_refuses_our_key_is_our_fault_not_the_callers(gateway):
     async with proxied(gateway.url, key="sk-emu-revoked") as front:
         reply = await front.post("/v1/chat/completions", CHAT)

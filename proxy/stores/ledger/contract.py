@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from proxy.core.ledger import Outcome, Projection, Step
+from proxy.core.limits import Budget
 
 
 class LedgerUnavailable(Exception):
@@ -34,6 +35,10 @@ class LedgerStore(Protocol):
 
     async def apply(self, steps: Sequence[Step]) -> list[Outcome]:
         """Hand a batch in and wait for it; raises LedgerUnavailable."""
+        ...
+
+    def rebudget(self, budgets: Sequence[Budget]) -> None:
+        """Keep accounts of these budgets from the next batch on, filled from the entries."""
         ...
 
     async def close(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from proxy.core.accounts import Accounts
-from proxy.core.ledger import Outcome, Projection, Step
+from proxy.core.ledger import Outcome, Projection, Settle, Step
 from proxy.core.limits import Budget
 
 ENTRIES_MAX: Final = 10_000
@@ -35,6 +35,17 @@ class MemoryLedger:
         taken: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
         taken.set_result(outcomes)
         return taken
+
+    def rebudget(self, budgets: Iterable[Budget]) -> None:
+        """Fill new accounts from the entries that are kept."""
+        accounts = Accounts(budgets)
+        open_holds = self.projection.holds
+        for step in self.entries:
+            if isinstance(step, Settle) and (state := self.projection.known(step.hold)) is not None:
+                accounts.spent(state.facts, step.charge.credits, state.at_s)
+        for name, state in open_holds.items():
+            accounts.hold(name, state.facts, state.held, state.at_s)
+        self.projection.accounts = accounts
 
     async def close(self) -> None:
         """Nothing to let go of."""

@@ -44,7 +44,7 @@ class SqliteLedger:
     def __init__(self, database: aiosqlite.Connection, path: Path, budgets: Iterable[Budget]) -> None:
         self._database: Final = database
         self._path: Final = path
-        self._budgets: Final = tuple(budgets)
+        self._budgets = tuple(budgets)
         self._totals: dict[Dimensions, tuple[int, int]] = {}
         self._waiting: list[tuple[Sequence[Step], asyncio.Future[list[Outcome]]]] = []
         self._writer: asyncio.Task[None] | None = None
@@ -97,6 +97,12 @@ class SqliteLedger:
         if self._writer is None or self._writer.done():
             self._writer = asyncio.get_running_loop().create_task(self._write_all())
         return future
+
+    def rebudget(self, budgets: Iterable[Budget]) -> None:
+        """The accounts are made anew from the file before the next batch is judged."""
+        self._budgets = tuple(budgets)
+        self._stale = True
+        self.submit([])
 
     async def _write_all(self) -> None:
         while self._waiting:

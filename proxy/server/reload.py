@@ -1,0 +1,57 @@
+"""Reload: the policy is swapped whole, on a signal, when its files change, or when an operator asks.
+
+A folder with a mistake changes nothing: the policy in force stays, and the mistake is in the log, in a metric and in
+the answer to whoever asked.
+"""
+
+import asyncio
+import hashlib
+from pathlib import Path
+from typing import Final
+
+from proxy.config.policyfile import load_policies
+from proxy.config.problem import Problems
+from proxy.server.parts import Parts
+
+EVERY_S: Final = 2.0
+"""How often the files are looked at. Watching them would not work on network and cluster mounts."""
+
+
+async def reload(parts: Parts) -> list[str]:
+    """Read the policies again; what is wrong with them, empty when the new ones are in force."""
+    try:
+        policy = await asyncio.to_thread(load_policies, parts.settings.policies)
+    except Problems as error:
+        found = [str(problem) for problem in error.problems]
+        parts.metrics.set("policy_last_reload_successful", to=0)
+        parts.log.note("error", "policy_refused", problems=found)
+        return found
+    parts.books.rebudget(policy.budgets)
+    parts.state.policy = policy
+    parts.metrics.set("policy_last_reload_successful", to=1)
+    parts.metrics.set("policy_last_reload_success_timestamp_seconds", to=parts.wall())
+    parts.log.note("info", "policy_loaded", teams=sorted(policy.teams), budgets=[one.name for one in policy.budgets])
+    return []
+
+
+def digest(folder: Path) -> str:
+    """What the policy files hold, as one value."""
+    sum_ = hashlib.sha256()
+    for path in sorted(folder.glob("*.y*ml")):
+        try:
+            sum_.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+        except OSError:
+            sum_.update(path.name.encode() + b"\0?")
+    return sum_.hexdigest()
+
+
+async def watch(parts: Parts, *, every_s: float = EVERY_S) -> None:
+    """Reload whenever the files change, until cancelled."""
+    seen = await asyncio.to_thread(digest, parts.settings.policies)
+    while True:
+        await asyncio.sleep(every_s)
+        parts.operations.expire()
+        now = await asyncio.to_thread(digest, parts.settings.policies)
+        if now != seen:
+            seen = now
+            await reload(parts)
