@@ -4,7 +4,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final
 
@@ -32,6 +32,7 @@ class Failure:
     status: int
     body: bytes = b'{"success":false,"message":"failing as asked"}'
     content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +105,9 @@ class GroupService:
         seen.got(data)
         outage = self.outage
         if outage is None or seen.number < outage.first:
-            status, body, kind = self._answer(request, data)
-            self._note(seen, status)
-            return web.Response(body=body, status=status, content_type=kind)
+            answer = self._answer(request, data)
+            self._note(seen, answer.status)
+            return answer
         if outage.acted and seen.number == outage.first:
             self._answer(request, data)
         if request.transport is not None:
@@ -119,15 +120,20 @@ class GroupService:
         seen.finished = True
         self.journal.ring()
 
-    def _answer(self, request: web.BaseRequest, data: bytes) -> tuple[int, bytes, str]:
+    def _answer(self, request: web.BaseRequest, data: bytes) -> web.Response:
         if self.failing:
             failure = self.failing.pop(0)
-            return failure.status, failure.body, failure.content_type
+            return web.Response(
+                status=failure.status,
+                body=failure.body,
+                content_type=failure.content_type,
+                headers=failure.headers,
+            )
         try:
             status, value = 200, {"success": True, **self._data(request, data)}
         except Refusal as refusal:
             status, value = refusal.status, {"success": False, "message": refusal.message}
-        return status, orjson.dumps(value), "application/json"
+        return web.Response(status=status, body=orjson.dumps(value), content_type="application/json")
 
     def _data(self, request: web.BaseRequest, data: bytes) -> dict[str, Any]:
         account, by_session = self._account(request)
