@@ -9,7 +9,7 @@ from proxy.groups.client import GroupClient
 from proxy.groups.groupsfile import file_text
 from proxy.groups.present import Present, Progress, read_details, read_groups
 from proxy.groups.rows import members_text
-from proxy.groups.wanted import UNSET, Wanted
+from proxy.groups.wanted import UNSET, Person, Unset, Wanted
 
 
 class Part(Enum):
@@ -55,6 +55,9 @@ def _entry(ident: int, present: Present, applied: Applied) -> Wanted:
         for name, agent in present.agents.get(ident, {}).items()
         if agent.enabled is not agent.tenant_default
     }
+    administrators: dict[Person, bool | None] | Unset = UNSET
+    if ident in present.administrators:
+        administrators = dict(present.administrators[ident].items())
     return Wanted(
         id=ident,
         ko_name=row.ko_name,
@@ -66,7 +69,7 @@ def _entry(ident: int, present: Present, applied: Applied) -> Wanted:
         admin_only=present.hidden.get(ident, UNSET),
         agents=agents or UNSET,
         models=applied.models.get(ident, UNSET),
-        administrators=present.administrators.get(ident, UNSET),
+        administrators=administrators,
     )
 
 
