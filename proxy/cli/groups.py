@@ -30,9 +30,7 @@ _OPTIONS = (
         "--file", "path", default="groups.yaml", show_default=True, type=click.Path(path_type=Path), help="The file."
     ),
     click.option("--tenant-url", metavar="URL", help="Address of the service [env: SLUICEGATE_TENANT_URL]."),
-    click.option(
-        "--tenant-token-file", metavar="FILE", help="File with the token [else env: SLUICEGATE_TENANT_TOKEN]."
-    ),
+    click.option("--tenant-token-file", metavar="FILE", help="File with the token [or env: SLUICEGATE_TENANT_TOKEN]."),
     click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="Settings file."),
     click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
 )
