@@ -37,7 +37,7 @@ def rename_order(
             if held.free(ident, pending[ident]):
                 yield ident, held.bear(ident, pending.pop(ident))
         if not free:
-            ident = min(pending)
+            ident = held.in_the_way(pending)
             others = [names for other, names in pending.items() if other != ident]
             away = _parked(ident, held[ident], {names.ko for names in others}, {names.en for names in others})
             yield ident, held.bear(ident, away)
@@ -56,6 +56,15 @@ class _Held:
 
     def free(self, ident: int, names: Names) -> bool:
         return {self._ko.get(names.ko, ident), self._en.get(names.en, ident)} == {ident}
+
+    def in_the_way(self, pending: Mapping[int, Names]) -> int:
+        """A group that bears a name another one waits for."""
+        return next(
+            holder
+            for ident, names in pending.items()
+            for holder in (self._ko.get(names.ko, ident), self._en.get(names.en, ident))
+            if holder != ident
+        )
 
     def bear(self, ident: int, names: Names) -> Names:
         old = self._names[ident]
