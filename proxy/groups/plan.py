@@ -161,17 +161,15 @@ def _administrator_steps(matched: Matched, present: Present) -> Iterator[Step]:
 
 
 def _agent_steps(matched: Matched, present: Present) -> Iterator[Step]:
-    """An override that equals the default cannot be told from none, and does the same; it is left alone."""
+    """A switch that equals the tenant's default cannot be told from none, and does the same; it is left alone."""
     for ref, wanted in matched.entries():
         now = present.agents.get(ref, {}) if isinstance(ref, int) else {}
-        for name, enabled in ({} if isinstance(wanted.agents, Unset) else wanted.agents).items():
-            agent = now.get(name)
-            if agent is None:
-                # A new group inherits everything.
-                if enabled is not None or isinstance(ref, int):
-                    yield SetAgent(ref, name, enabled)
-            elif agent.enabled != (agent.tenant_default if enabled is None else enabled):
-                yield SetAgent(ref, name, enabled)
+        for name, switch in ({} if isinstance(wanted.agents, Unset) else wanted.agents).items():
+            default = present.defaults.get(name)
+            # A new group inherits everything; an agent that nobody knows is for the service to refuse.
+            enabled = now[name].enabled if name in now else default
+            if enabled is None or enabled != (default if switch is None else switch):
+                yield SetAgent(ref, name, switch)
 
 
 def _model_steps(matched: Matched, present: Present, applied: Models) -> Iterator[Step]:

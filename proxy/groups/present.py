@@ -23,7 +23,8 @@ def silent(what: str, done: int, total: int) -> None:
 class Present:
     """groups: all in the account's scope, by id. The rest, by group id, only where it was asked for.
 
-    people: every member of the tenant by address in small letters, where somebody is named by address.
+    people:   every member of the tenant by address in small letters, where somebody is named by address.
+    defaults: the tenant's default of each agent, where any agent is spoken of.
     """
 
     groups: dict[int, Overview]
@@ -32,6 +33,7 @@ class Present:
     administrators: dict[int, dict[int, bool]] = field(default_factory=dict)
     members: dict[int, tuple[Candidate, ...]] = field(default_factory=dict)
     people: dict[str, int] = field(default_factory=dict)
+    defaults: dict[str, bool] = field(default_factory=dict)
 
 
 async def read_groups(client: GroupClient) -> Present:
@@ -48,6 +50,13 @@ async def read_details(
     for ident, wanted in found.items():
         tasks += _tasks(client, present, ident, wanted)
     await all_of("reading groups", tasks, progress)
+    others = list(others)
+    if (
+        present.groups
+        and not present.defaults
+        and any(wanted.agents and not isinstance(wanted.agents, Unset) for wanted in others)
+    ):
+        _note_defaults(present, await client.agents(min(present.groups)))
     named = any(isinstance(person, str) for wanted in [*found.values(), *others] for person in _people(wanted))
     if named and not present.people and present.groups:
         # Addable members of any group are all members of the tenant.
@@ -61,7 +70,9 @@ def _tasks(
         present.hidden[ident] = (await client.read(ident)).admin_only
 
     async def agents() -> None:
-        present.agents[ident] = {agent.type: agent for agent in await client.agents(ident)}
+        rows = await client.agents(ident)
+        present.agents[ident] = {agent.type: agent for agent in rows}
+        _note_defaults(present, rows)
 
     async def administrators() -> None:
         rows = await client.administrators(ident)
@@ -92,6 +103,10 @@ def _people(wanted: Wanted) -> Iterable[Person]:
 def _note_people(present: Present, rows: Iterable[Candidate]) -> None:
     if not present.people:
         present.people = {row.email.lower(): row.id for row in rows}
+
+
+def _note_defaults(present: Present, rows: Iterable[Agent]) -> None:
+    present.defaults |= {row.type: row.tenant_default for row in rows}
 
 
 REPORTS: Final = 100
