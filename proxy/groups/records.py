@@ -3,7 +3,7 @@
 Readers raise `Unreadable` where a field the documentation names is missing or of another kind.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -159,7 +159,7 @@ def each(rows: Any, read: Callable[[Any], T]) -> list[T]:
 
 def field(row: Any, name: str) -> Any:
     """A field of an object that must be there, whatever it holds."""
-    if not isinstance(row, Mapping) or name not in row:
+    if not isinstance(row, dict) or name not in row:
         raise Unreadable(f"the service answered without {name!r}")
     return row[name]
 

@@ -13,11 +13,11 @@ from proxy.groups.present import silent
 from proxy.groups.wanted import UNSET, Wanted
 from tests.groups.services import targets
 
-GROUPS, MEMBERS, FILLED = 2000, 50_000, 5
+GROUPS, MEMBERS, FILLED = 2000, 50_000, 2
 
 
 def wanted_groups(rng):
-    """Forty trees of fifty groups each, parents before or after their children; five of them hold all members."""
+    """Forty trees of fifty groups each, parents before or after their children; two of them hold all members."""
     entries = []
     for number in range(GROUPS):
         tree, place = divmod(number, 50)

@@ -59,8 +59,7 @@ def change(tenant: Tenant, ask: Ask) -> Any:
         if type_id != group.type_id and (group.parent_id is not None or tenant.below(group.ident)):
             raise Refusal(400, "a group inside a tree keeps its type")
         group.type_id = type_id
-    group.ko_name = body.get("ko_name") or group.ko_name
-    group.en_name = body.get("en_name") or group.en_name
+    tenant.rename(group, body.get("ko_name"), body.get("en_name"))
     group.group_quota = body.get("credit_quota", group.group_quota)
     group.member_quota = body.get("member_credit_quota", group.member_quota)
     if body.get("is_visible_to_admin_only") is not None:

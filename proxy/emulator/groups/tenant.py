@@ -26,6 +26,8 @@ class Tenant:
         self._new_ids = new_ids
         self._children: dict[int, dict[int, None]] = {}
         self._places: dict[int, dict[int, None]] = {}
+        self._ko_names: dict[str, int] = {}
+        self._en_names: dict[str, int] = {}
         for group in self.groups.values():
             self._place(group)
 
@@ -71,6 +73,7 @@ class Tenant:
             self._leave(group, member)
         if group.parent_id is not None:
             del self._children[group.parent_id][group.ident]
+        self._unname(group)
         del self.groups[group.ident]
 
     def move(self, group: Group, parent_id: int | None) -> None:
@@ -82,9 +85,17 @@ class Tenant:
             self._children.setdefault(parent_id, {})[group.ident] = None
 
     def check_names(self, ko_name: str | None, en_name: str | None, but: int | None = None) -> None:
-        for other in self.groups.values():
-            if other.ident != but and (other.ko_name == ko_name or other.en_name == en_name):
-                raise Refusal(409, "a group of this name exists")
+        """A name belongs to one group; None is no name."""
+        if {self._ko_names.get(ko_name or "", but), self._en_names.get(en_name or "", but)} != {but}:
+            raise Refusal(409, "a group of this name exists")
+
+    def rename(self, group: Group, ko_name: str | None, en_name: str | None) -> None:
+        """None leaves a name as it is."""
+        self.check_names(ko_name, en_name, but=group.ident)
+        self._unname(group)
+        group.ko_name = ko_name or group.ko_name
+        group.en_name = en_name or group.en_name
+        self._name(group)
 
     def check_type(self, type_id: int | None) -> None:
         if type_id is not None and type_id not in TYPES:
@@ -185,7 +196,14 @@ class Tenant:
         children = self.below(ident) if ident is not None else []
         return max((1 + self._height(child.ident) for child in children), default=0)
 
+    def _name(self, group: Group) -> None:
+        self._ko_names[group.ko_name] = self._en_names[group.en_name] = group.ident
+
+    def _unname(self, group: Group) -> None:
+        del self._ko_names[group.ko_name], self._en_names[group.en_name]
+
     def _place(self, group: Group) -> None:
+        self._name(group)
         if group.parent_id is not None:
             self._children.setdefault(group.parent_id, {})[group.ident] = None
         for member in group.members:
