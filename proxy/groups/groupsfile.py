@@ -18,6 +18,9 @@ from proxy.config.yamlfile import YamlFile, read_yaml
 from proxy.groups.rows import read_members
 from proxy.groups.wanted import UNSET, Person, Unset, Wanted
 
+BYTES_MAX: Final = 16 * 1024 * 1024
+"""Two thousand groups take about half a megabyte."""
+
 Id = Annotated[int, Field(strict=True, gt=0)]
 Text = Annotated[str, Field(strict=True, min_length=1)]
 Quota = Annotated[int, Field(strict=True, ge=0)]
@@ -64,7 +67,7 @@ class GroupsFile:
 
 def read_file(path: Path) -> GroupsFile:
     """The file and its lists of members. Raises Problems."""
-    file = read_yaml(path)
+    file = read_yaml(path, BYTES_MAX)
     try:
         model = FileModel.model_validate(file.tree)
     except ValidationError as error:
@@ -194,10 +197,15 @@ _TRIED: Final = frozenset({"constrained-int", "constrained-str", "int", "str", "
 
 
 def _misfits(file: YamlFile, error: ValidationError) -> Iterator[Problem]:
+    """One problem for each place; a union has as many opinions as members."""
+    told: set[str] = set()
     for fault in error.errors(include_url=False):
         # A union names the type it tried as a last step; the place is the value itself.
         steps = tuple(step for step in fault["loc"] if step not in _TRIED)
         path = ".".join(map(str, steps))
+        if path in told:
+            continue
+        told.add(path)
         if fault["type"] == "extra_forbidden":
             model = FileModel if len(steps) == 1 else AdministratorModel if "administrators" in steps else GroupModel
             yield Problem(file.place(steps), f"{path}: is not known", did_you_mean(str(steps[-1]), model.model_fields))
