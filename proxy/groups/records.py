@@ -141,7 +141,9 @@ def administrator(row: Any) -> Administrator:
 
 
 def agent(row: Any) -> Agent:
-    return Agent(_get(row, "agent_type", str), _get(row, "is_enabled", bool), _get(row, "tenant_default", bool))
+    enabled, default = _maybe(row, "is_enabled", bool), _get(row, "tenant_default", bool)
+    # null would be the plainest way to say that a group inherits; the documentation does not say that it is used.
+    return Agent(_get(row, "agent_type", str), default if enabled is None else enabled, default)
 
 
 def bulk(data: Any) -> Bulk:

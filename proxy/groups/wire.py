@@ -120,9 +120,9 @@ def _data(status: int, raw: bytes, retry_after: str | None, where: str) -> Any:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError:
         value = None
-    if status == 200 and isinstance(value, dict) and value.get("success") is True:
-        return value.get("data")
     if 200 <= status < 300:
+        if isinstance(value, dict) and value.get("success") is True:
+            return value.get("data")
         raise Unreadable(f"{where} was answered with {status} and without the service's envelope; check --tenant-url")
     wait_s = float(retry_after) if retry_after and retry_after.isascii() and retry_after.isdigit() else None
     # Only these say that a wait helps.

@@ -138,6 +138,12 @@ async def test_what_is_no_json_becomes_json(desk, failure, status, says):
     assert (told, value["success"], says in value["message"]) == (status, False, True)
 
 
+async def test_a_redirect_is_not_followed(desk):
+    desk.service.failing.append(Failure(302, headers={"Location": f"{desk.service.url}/v1/member-groups/"}))
+    assert await desk.status("GET", "/v1/member-groups/managed/") == 502
+    assert len(desk.service.journal) == 1
+
+
 async def test_only_the_body_and_retry_after_come_back(desk):
     headers = {"Retry-After": "9", "Set-Cookie": "a=b", "Access-Control-Allow-Origin": "*"}
     desk.service.failing.append(Failure(429, headers=headers))

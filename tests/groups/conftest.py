@@ -1,7 +1,7 @@
 import pytest
 
 from proxy.emulator.groups.service import running_groups
-from tests.groups.services import client_of
+from tests.groups.services import Bench, client_of
 
 
 @pytest.fixture
@@ -14,3 +14,8 @@ async def service():
 async def client(service):
     async with client_of(service) as master:
         yield master
+
+
+@pytest.fixture
+async def bench(service, client, tmp_path):
+    return Bench(service, client, tmp_path)

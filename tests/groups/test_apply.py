@@ -1,79 +1,12 @@
-from pathlib import Path
-
 import orjson
 import pytest
 
 from proxy.config.problem import Problems
 from proxy.emulator.groups.service import Failure, running_groups
-from proxy.groups.applied import Applied
 from proxy.groups.apply import apply
-from proxy.groups.compare import compare
-from proxy.groups.groupsfile import GroupsFile
 from proxy.groups.present import silent
-from proxy.groups.steps import sentence
 from proxy.groups.wanted import Wanted
-from tests.groups.services import client_of, targets
-
-
-class Bench:
-    """Plans and applies entries without a file."""
-
-    def __init__(self, service, client, folder):
-        self.service, self.client, self.path = service, client, Path(folder) / "groups.yaml"
-
-    async def plan(self, *entries):
-        file = GroupsFile(None, entries)
-        return await compare(self.client, file, self.service.url, self.applied(), silent)
-
-    async def says(self, *entries):
-        plan = await self.plan(*entries)
-        return [sentence(step, plan.names) for step in plan.steps]
-
-    async def apply(self, *entries):
-        """The outcome, and what was asked of the service for it after planning."""
-        plan = await self.plan(*entries)
-        before = len(self.service.journal)
-        outcome = await apply(self.client, plan, self.applied(), silent)
-        return outcome, targets(self.service)[before:]
-
-    def applied(self):
-        return Applied.beside(self.path, self.service.url)
-
-
-@pytest.fixture
-async def bench(service, client, tmp_path):
-    return Bench(service, client, tmp_path)
-
-
-async def test_a_plan_reads_as_what_will_be_done(bench):
-    assert await bench.says(
-        Wanted(id=2, en_name="Eng", group_quota=None, agents={"korea_in_data": True}, models={5: False, 6: True}),
-        Wanted(id=3, parent=None, administrators={103: True}, members=(103, "DANA@example.org")),
-        Wanted(en_name="Lab", ko_name="랩", type_id=1, parent="Eng", member_quota=3, members=(101, 102, 104, 105)),
-        Wanted(id=5, delete=True),
-        Wanted(id=1, members=(101, 102, 103)),
-    ) == [
-        "change “Engineering” (2): en_name Eng, credit_quota none",
-        "move “Computing” (3) to the root",
-        "create “Lab” below “Engineering” (2): ko_name 랩, member_group_type_id 1, member_credit_quota 3",
-        "add member 104 to “Computing” (3)",
-        "add 4 members to “Lab”",
-        "make member 103 an administrator of “Computing” (3), groups below included",
-        "switch agent korea_in_data on for “Engineering” (2)",
-        "set models for “Engineering” (2): 5 blocked, 6 allowed",
-        "remove members 104, 105 from “Default” (1)",
-        "delete “Hydrology” (5)",
-    ]
-
-
-async def test_what_the_file_does_not_name_is_told_and_left(bench):
-    plan = await bench.plan(Wanted(id=2, group_quota=1))
-    assert set(plan.untouched) == {1, 3, 4, 5, 6}
-
-
-async def test_people_nobody_knows_are_problems(bench):
-    with pytest.raises(Problems, match="members: nobody has the address x@y"):
-        await bench.plan(Wanted(id=2, members=("x@y",)))
+from tests.groups.services import Bench, client_of
 
 
 async def test_equal_limits_go_in_one_call(bench):
@@ -107,14 +40,6 @@ async def test_equal_model_permissions_go_in_one_call_and_are_remembered(bench):
     plan = await bench.plan(*wanted)
     assert (plan.steps, "cannot be read back" in plan.notes[0]) == ((), True)
     assert await bench.says(Wanted(id=2, models={5: True, 6: True})) == ["set models for “Engineering” (2): 5 allowed"]
-
-
-async def test_model_permissions_that_somebody_changed_since_are_set_again(bench):
-    """The count of allowed models is all that shows."""
-    wanted = Wanted(id=2, models={5: False})
-    await bench.apply(wanted)
-    bench.service.tenant.groups[2].models.clear()
-    assert await bench.says(wanted) == ["set models for “Engineering” (2): 5 blocked"]
 
 
 async def test_what_is_refused_does_not_stop_the_rest(bench):
@@ -165,12 +90,6 @@ async def test_a_token_that_ends_on_the_way_stops_the_work(bench):
     bench.service.failing.append(Failure(401))
     outcome = await apply(bench.client, plan, bench.applied(), silent)
     assert (outcome.done, outcome.untried) == (0, 5)
-
-
-async def test_a_file_of_another_tenant_is_refused(bench):
-    with pytest.raises(Problems, match="is for https://other"):
-        await compare(bench.client, GroupsFile("https://other.example", ()), bench.service.url, bench.applied(), silent)
-    assert len(bench.service.journal) == 0
 
 
 async def test_a_group_administrator_applies_what_is_delegated_and_hears_of_the_rest(service, tmp_path):
