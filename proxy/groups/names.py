@@ -20,8 +20,9 @@ def rename_order(
 ) -> Iterator[tuple[int, Names]]:
     """The renames one after the other, each to names that are free by then.
 
-    wanted: groups whose names change. new: names of groups that are created afterwards. going: groups that are deleted
-    at the end. Groups in a ring, and groups that go but bear a name that is needed, are parked under another name.
+    wanted: groups whose names change; no two want one name. new: names of groups that are created afterwards. going:
+    groups that are deleted at the end. Groups in a ring, and those that go but bear a name that is needed, are parked
+    under another name.
     """
     held = _Held(current)
     pending = dict(wanted)
@@ -33,9 +34,7 @@ def rename_order(
     while pending:
         free = [ident for ident, names in pending.items() if held.free(ident, names)]
         for ident in free:
-            # One of those just renamed may have taken what was free; then it waits for the next round.
-            if held.free(ident, pending[ident]):
-                yield ident, held.bear(ident, pending.pop(ident))
+            yield ident, held.bear(ident, pending.pop(ident))
         if not free:
             ident = held.in_the_way(pending)
             others = [names for other, names in pending.items() if other != ident]

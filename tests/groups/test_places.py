@@ -28,10 +28,20 @@ def test_a_group_that_changes_its_type_and_those_below_leave_their_tree_first():
 
 
 def test_a_subtree_that_would_hang_too_deep_on_its_way_is_taken_apart_first():
-    # 4 with 5 and 6 below moves under 3, while 6 moves to the root.
-    now = {1: None, 2: 1, 3: 2, 4: None, 5: 4, 6: 5}
-    then = {1: None, 2: 1, 3: 6, 4: 2, 5: 4, 6: None}
-    _replay(now, then, placing(now, then, set(), set()), bound=4)
+    """1 goes below 4 before 3, which hangs below 1, gets to its place; for a moment 3 would be at depth 3."""
+    now = {1: None, 2: 1, 3: 2, 4: None, 5: None, 6: 5}
+    then = {1: 4, 2: 1, 3: 6, 4: None, 5: None, 6: 5}
+    placed = placing(now, then, set(), set())
+    assert (placed.lifts, placed.order) == ((3,), (1, 3))
+    _replay(now, then, placed, bound=2)
+
+
+def test_a_group_that_goes_is_taken_from_a_subtree_too_where_it_would_hang_too_deep():
+    now = {1: None, 2: 1, 3: 2, 4: None, 5: 4}
+    then = {1: 5, 4: None, 5: 4, 2: 1}
+    assert placing(now, then, set(), {3}).lifts == ()
+    then = {1: 4, 4: None, 5: 4, 2: 1}
+    assert placing(now, then, set(), {3}).lifts == (3,)
 
 
 TREES = st.lists(st.one_of(st.none(), st.integers(0, 30)), min_size=1, max_size=9)
