@@ -111,3 +111,9 @@ async def test_a_group_administrator_applies_what_is_delegated_and_hears_of_the_
 async def test_bodies_hold_what_changes_and_nothing_else(bench):
     await bench.apply(Wanted(id=2, ko_name="공학부", en_name="Engineering", group_quota=9, member_quota=100))
     assert orjson.loads(bench.service.journal[-1].body) == {"credit_quota": 9}
+
+
+async def test_what_was_applied_to_a_group_is_forgotten_with_the_group(bench):
+    await bench.apply(*(Wanted(id=ident, models={5: False}) for ident in (3, 4)))
+    await bench.apply(Wanted(id=3, delete=True))
+    assert bench.applied().models == {4: {5: False}}
