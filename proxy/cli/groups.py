@@ -165,11 +165,15 @@ def _progress(as_json: bool) -> Callable[[str, int, int], None]:
     """A line that counts on a terminal; elsewhere a line for every tenth; nothing beside JSON."""
     from proxy.groups.present import silent
 
+    tenths = 0
+
     def counting(what: str, done: int, total: int) -> None:
         print(f"\r{what}: {done:,} of {total:,}", end="\n" if done == total else "", file=sys.stderr, flush=True)
 
     def by_tenths(what: str, done: int, total: int) -> None:
-        if total >= 100 and done * 10 // total > (done - 1) * 10 // total:
+        nonlocal tenths
+        if total >= 100 and done * 10 // total != tenths:
+            tenths = done * 10 // total
             print(f"{what}: {done:,} of {total:,}", file=sys.stderr, flush=True)
 
     if as_json:

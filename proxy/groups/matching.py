@@ -144,6 +144,12 @@ def _misplaced(ref: Ref, wanted: Wanted, matched: Matched, groups: Mapping[int, 
         yield Problem(wanted.where, "type: the service cannot take a group's type away", "give another type")
     if parent is None:
         return
+    above = groups.get(parent) if isinstance(parent, int) else None
+    if row is not None and isinstance(wanted.parent, Unset) and above is not None:
+        if row.type_id != kind or above.type_id != matched.types.get(parent, above.type_id):
+            # After an interruption nobody would know any more where it stood.
+            what = "parent: is left out, and the group leaves its tree for a moment as a type changes"
+            yield Problem(wanted.where, what, f"say that it stands below {parent}")
     if parent in matched.going:
         yield Problem(wanted.where, f"parent: group {parent} is deleted", "choose another parent")
     elif parent not in matched.parents:

@@ -121,7 +121,7 @@ async def all_of(what: str, tasks: Sequence[Callable[[], Awaitable[None]]], prog
         nonlocal done
         await task()
         done += 1
-        if done % max(1, len(tasks) // REPORTS) == 0:
+        if done % max(1, len(tasks) // REPORTS) == 0 or done == len(tasks):
             progress(what, done, len(tasks))
 
     try:

@@ -150,3 +150,13 @@ async def test_an_interrupted_apply_says_so_and_the_next_one_goes_on(shell):
     code, out, _ = await shell.run("apply")
     assert (code, out.splitlines()[-1]) == (0, "4 of 4 steps done.")
     assert (await shell.run("plan"))[0] == 0
+
+
+async def test_long_work_shows_how_far_it_is(shell):
+    for number in range(94):
+        shell.service.tenant.create(ko_name=f"{number} ko", en_name=f"{number}")
+    code, _, err = await shell.run("pull", "--without", "agents")
+    lines = err.splitlines()
+    assert (code, lines[0], lines[-1]) == (0, "reading groups: 22 of 205", "reading groups: 205 of 205")
+    assert len(lines) == 10
+    assert (await shell.run("plan", "--json"))[2] == ""

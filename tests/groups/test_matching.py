@@ -50,6 +50,7 @@ def test_a_parent_is_named_as_the_file_names_it_else_as_the_service_does():
         ([Wanted(id=2, parent="C")], "C is of type 4, and this one of 1"),
         ([Wanted(id=1, type_id=None)], "cannot take a group's type away"),
         ([Wanted(id=1, type_id=4)], "its type differs from that of “B” (2) below it, which is not in the file"),
+        ([Wanted(id=1, type_id=4), Wanted(id=2, type_id=4)], "say that it stands below 1"),
         ([Wanted(id=1, delete=True)], "“B” (2) is below it and not in the file"),
         ([Wanted(id=1, delete=True), Wanted(id=2)], "parent: group 1 is deleted"),
     ],
@@ -58,6 +59,11 @@ def test_what_cannot_come_true_is_a_problem(entries, says):
     with pytest.raises(Problems) as caught:
         match(entries, TREE)
     assert says in str(caught.value)
+
+
+def test_a_tree_that_changes_its_type_says_how_it_stands():
+    matched = match([Wanted(id=1, type_id=4), Wanted(id=2, type_id=4, parent="A")], TREE)
+    assert (matched.types[2], matched.parents[2]) == (4, 1)
 
 
 def test_a_parent_out_of_sight_is_left_where_it_is():

@@ -7,7 +7,7 @@ from proxy.groups.rows import members_text, read_members
 
 def test_ids_count_where_there_are_some_and_nobody_is_read_twice(tmp_path):
     path = tmp_path / "people.csv"
-    path.write_text('\ufeffname,email,id\nAda,ada@example.org,101\n,bora@example.org,\n"x, y",,101\n', "utf-8")
+    path.write_text('\ufeffid,email,name\n101,ada@example.org,Ada\n,bora@example.org,\n101,,"x, y"\n', "utf-8")
     assert read_members(path) == (101, "bora@example.org")
 
 
