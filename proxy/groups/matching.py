@@ -144,12 +144,10 @@ def _misplaced(ref: Ref, wanted: Wanted, matched: Matched, groups: Mapping[int, 
         yield Problem(wanted.where, "type: the service cannot take a group's type away", "give another type")
     if parent is None:
         return
-    above = groups.get(parent) if isinstance(parent, int) else None
-    if row is not None and isinstance(wanted.parent, Unset) and above is not None:
-        if row.type_id != kind or above.type_id != matched.types.get(parent, above.type_id):
-            # After an interruption nobody would know any more where it stood.
-            what = "parent: is left out, and the group leaves its tree for a moment as a type changes"
-            yield Problem(wanted.where, what, f"say that it stands below {parent}")
+    if isinstance(wanted.parent, Unset) and (_retyped(ref, matched, groups) or _retyped(parent, matched, groups)):
+        # After an interruption nobody would know any more where it stood.
+        what = "parent: is left out, and the group leaves its tree for a moment as a type changes"
+        yield Problem(wanted.where, what, f"say that it stands below {parent}")
     if parent in matched.going:
         yield Problem(wanted.where, f"parent: group {parent} is deleted", "choose another parent")
     elif parent not in matched.parents:
@@ -161,3 +159,8 @@ def _misplaced(ref: Ref, wanted: Wanted, matched: Matched, groups: Mapping[int, 
     elif matched.types[parent] != kind:
         what = f"parent: {matched.names[parent].en} is of type {matched.types[parent]}, and this one of {kind}"
         yield Problem(wanted.where, what, "parent and child have one type")
+
+
+def _retyped(ref: Ref, matched: Matched, groups: Mapping[int, Overview]) -> bool:
+    """Whether an existing group changes its type."""
+    return isinstance(ref, int) and ref in groups and ref in matched.types and matched.types[ref] != groups[ref].type_id
