@@ -24,7 +24,6 @@ T = TypeVar("T")
 
 UNTOUCHED_SHOWN = 10
 
-
 _OPTIONS = (
     click.option(
         "--file", "path", default="groups.yaml", show_default=True, type=click.Path(path_type=Path), help="The file."
@@ -117,6 +116,8 @@ def _service(given: dict[str, Any]) -> tuple[BaseUrl, Secret]:
         raise click.UsageError("give --tenant-url, the address of the member-group service")
     if settings.tenant_token is None:
         raise click.UsageError("give --tenant-token-file or SLUICEGATE_TENANT_TOKEN, the token of an administrator")
+    for note in settings.notes:
+        print(f"note: {note}", file=sys.stderr)
     base = settings.tenant_url
     if base.scheme == "http" and not is_loopback(base.host):
         print(f"note: {base} is plain http: the token crosses the network unencrypted", file=sys.stderr)
@@ -127,6 +128,7 @@ def _ask(base: BaseUrl, token: Secret, work: "Callable[[GroupClient], Awaitable[
     """Run the work with a client; what the file or the service says against it ends the command."""
     from proxy.groups.client import group_client
     from proxy.groups.faults import GroupsFault
+    from proxy.observe.log import printable
 
     async def run() -> T:
         async with group_client(base, token) as client:
@@ -137,7 +139,7 @@ def _ask(base: BaseUrl, token: Secret, work: "Callable[[GroupClient], Awaitable[
     except Problems as error:
         fail(error)
     except GroupsFault as fault:
-        raise click.ClickException(fault.message) from fault
+        raise click.ClickException(printable(fault.message)) from fault
     except OSError as error:
         raise click.ClickException(f"{error.filename}: {error.strerror}") from error
 
@@ -183,6 +185,7 @@ def _progress(as_json: bool) -> Callable[[str, int, int], None]:
 
 def _plan_text(made: "Plan") -> str:
     from proxy.groups.steps import DESTRUCTIVE, sentence
+    from proxy.observe.log import printable
 
     lines = [f"{'-' if isinstance(step, DESTRUCTIVE) else '+'} {sentence(step, made.names)}" for step in made.steps]
     lines += [f"note: {note}" for note in made.notes]
@@ -192,17 +195,19 @@ def _plan_text(made: "Plan") -> str:
         lines.append(f"left alone, as the file does not name them: {some}{more}")
     count = len(made.steps)
     lines.append(f"{count} step{'' if count == 1 else 's'}." if count else "The service is as the file says.")
-    return "\n".join(lines)
+    # Names come from whoever may rename a group.
+    return "\n".join(map(printable, lines))
 
 
 def _outcome_text(outcome: "Outcome", made: "Plan") -> str:
     from proxy.groups.steps import sentence
+    from proxy.observe.log import printable
 
     lines = [f"failed: {sentence(failure.step, made.names)}: {failure.why}" for failure in outcome.failures]
     if outcome.stopped:
         lines.append(f"stopped, {outcome.untried} steps not tried: {outcome.stopped}; run it again")
     lines.append(f"{outcome.done} of {len(made.steps)} steps done.")
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))
 
 
 def _plan_json(made: "Plan") -> dict[str, Any]:

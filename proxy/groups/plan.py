@@ -202,7 +202,7 @@ def _strangers(matched: Matched, present: Present) -> Iterator[Problem]:
 
 def _notes(matched: Matched, applied: Models) -> Iterator[str]:
     for wanted in matched.gone:
-        yield f"group {wanted.id} is gone already"
+        yield f"group {wanted.id} is gone already, or not delegated to this account"
     if any(not isinstance(wanted.models, Unset) and wanted.models for _, wanted in matched.entries()):
         yield (
             "model permissions cannot be read back: they are compared with what was applied from here last"

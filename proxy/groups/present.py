@@ -1,7 +1,7 @@
 """What the service holds, as far as a file of groups needs it: read with as few requests as that takes."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -43,19 +43,15 @@ async def read_groups(client: GroupClient) -> Present:
 
 
 async def read_details(
-    client: GroupClient, present: Present, found: Mapping[int, Wanted], others: Iterable[Wanted], progress: Progress
+    client: GroupClient, present: Present, found: Mapping[int, Wanted], others: Collection[Wanted], progress: Progress
 ) -> None:
     """Fill in what the file speaks about. found: the entries of groups that exist; others: of those that do not."""
     tasks: list[Callable[[], Awaitable[None]]] = []
     for ident, wanted in found.items():
         tasks += _tasks(client, present, ident, wanted)
     await all_of("reading groups", tasks, progress)
-    others = list(others)
-    if (
-        present.groups
-        and not present.defaults
-        and any(wanted.agents and not isinstance(wanted.agents, Unset) for wanted in others)
-    ):
+    switching = any(wanted.agents and not isinstance(wanted.agents, Unset) for wanted in others)
+    if switching and not present.defaults and present.groups:
         _note_defaults(present, await client.agents(min(present.groups)))
     named = any(isinstance(person, str) for wanted in [*found.values(), *others] for person in _people(wanted))
     if named and not present.people and present.groups:

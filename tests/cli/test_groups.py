@@ -61,7 +61,10 @@ async def test_what_takes_away_is_not_done_without_a_yes(shell):
     assert (await shell.run("apply", "--yes"))[0] == 0
     assert 3 not in shell.service.tenant.groups
     code, out, _ = await shell.run("plan")
-    assert (code, out.splitlines()) == (0, ["note: group 3 is gone already", "The service is as the file says."])
+    assert (code, out.splitlines()) == (
+        0,
+        ["note: group 3 is gone already, or not delegated to this account", "The service is as the file says."],
+    )
 
 
 async def test_refusals_are_reported_and_the_rest_is_done(shell):
@@ -160,3 +163,18 @@ async def test_long_work_shows_how_far_it_is(shell):
     assert (code, lines[0], lines[-1]) == (0, "reading groups: 22 of 205", "reading groups: 205 of 205")
     assert len(lines) == 10
     assert (await shell.run("plan", "--json"))[2] == ""
+
+
+async def test_names_from_elsewhere_cannot_steer_the_terminal(shell):
+    await shell.run("pull")
+    shell.service.tenant.groups[6].en_name = "Off\x1b[31mice\n+ delete everything"
+    shell.edit("en_name: Office", "en_name: Office 2")
+    code, out, _ = await shell.run("plan")
+    assert code == 2
+    assert "\x1b" not in out
+    assert "\\u001b[31mice\\u000a+ delete everything" in out
+
+
+async def test_a_token_file_that_others_can_read_is_told(shell):
+    shell.token.chmod(0o644)
+    assert "chmod 600" in (await shell.run("pull"))[2]
