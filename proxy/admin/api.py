@@ -1,4 +1,4 @@
-"""The admin listener: health, readiness and metrics. Never on the data port."""
+"""The admin listener: health, readiness, metrics, and the way to the member-group service. Never on the data port."""
 
 import hmac
 from collections.abc import Awaitable, Callable
@@ -7,6 +7,7 @@ from typing import Final
 import orjson
 from aiohttp import web
 
+from proxy.admin.relay import add_relay
 from proxy.core.head import host_allowed
 from proxy.server.parts import Parts
 from proxy.server.reload import reload
@@ -27,6 +28,7 @@ def make_app(parts: Parts) -> web.Application:
     app.router.add_get("/readyz", _ready)
     app.router.add_get("/metrics", _metrics)
     app.router.add_post("/api/reload", _reload)
+    add_relay(app, parts)
     return app
 
 

@@ -68,8 +68,8 @@ def _address(text: str, flag: str) -> tuple[str, int]:
 async def _serve(options: Any, groups: tuple[str, int] | None) -> None:
     from proxy.emulator.accounts import KEYS
     from proxy.emulator.gateway import running
+    from proxy.emulator.groups.accounts import access_token
     from proxy.emulator.groups.service import running_groups
-    from proxy.emulator.groups.tenant import MASTER_TOKEN
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -81,6 +81,6 @@ async def _serve(options: Any, groups: tuple[str, int] | None) -> None:
         click.echo(f"emulated gateway on {gateway.url}, keys {keys}")
         if groups is not None:
             service = await stack.enter_async_context(running_groups(*groups))
-            click.echo(f"emulated group service on {service.url}, x-access-token {MASTER_TOKEN}")
+            click.echo(f"emulated group service on {service.url}, x-access-token {access_token('master')}")
         sys.stdout.flush()
         await stop.wait()

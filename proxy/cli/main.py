@@ -35,6 +35,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("emulate", "Run",      "Run the emulated gateway alone."),
     Command("env",     "Clients",  "Print the variables that point clients at the proxy."),
     Command("run",     "Clients",  "Run one command with those variables set."),
+    Command("groups",  "Groups",   "Keep the member groups of a tenant in a file: pull, plan, apply."),
     Command("check",   "Diagnose", "Check settings and policy files; says everything that is wrong."),
     Command("doctor",  "Diagnose", "Look for what stands between here and a first answer."),
 )

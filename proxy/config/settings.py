@@ -36,6 +36,14 @@ class Durability(Enum):
     NORMAL = "normal"
 
 
+class TenantRelay(Enum):
+    """What the admin listener relays to the member-group service."""
+
+    OFF = "off"
+    READ = "read"
+    WRITE = "write"
+
+
 class LogFormat(Enum):
     """AUTO is CONSOLE on a terminal, else JSON."""
 
@@ -90,7 +98,6 @@ _CALLERS, _GATEWAY, _BOUNDS, _FILES, _ADMIN = "Callers", "Gateway", "Time and ro
 _KIB, _MIB, _GIB = 1024, 1024**2, 1024**3
 _DAY_S: Final = 86400.0
 _TURNS_LATER: Final = "(acts once calls wait for turns)"
-_GROUPS_LATER: Final = "(acts once member groups are served)"
 
 # fmt: off
 SETTINGS: Final[tuple[Setting, ...]] = (
@@ -133,9 +140,10 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     Setting("admin_token_file",    _ADMIN,   values.path,                 None,             "",      "File that holds the admin token, mode 600."),
     Setting("log_format",          _ADMIN,   word(LogFormat),             "auto",           "",      "console, json, or auto: console on a terminal, else json."),
     Setting("log_level",           _ADMIN,   word(LogLevel),              "info",           "",      "debug, info, warning or error; a request is one line at info."),
-    Setting("tenant_url",          _ADMIN,   values.base_url,             None,             "",      f"Address of the member-group service {_GROUPS_LATER}."),
-    Setting("tenant_token",        _ADMIN,   Secret,                      None,             "",      f"Token of the member-group service {_GROUPS_LATER}.", secret=True),
-    Setting("tenant_token_file",   _ADMIN,   values.path,                 None,             "",      f"File that holds the token of the member-group service, mode 600 {_GROUPS_LATER}."),
+    Setting("tenant_url",          _ADMIN,   values.base_url,             None,             "",      "Address of the member-group service, for `groups` and for the relay of the admin listener."),
+    Setting("tenant_token",        _ADMIN,   Secret,                      None,             "",      "Token of the member-group service, for `groups`; the relay takes its callers' own.", secret=True),
+    Setting("tenant_token_file",   _ADMIN,   values.path,                 None,             "",      "File that holds the token of the member-group service, mode 600."),
+    Setting("tenant_relay",        _ADMIN,   word(TenantRelay),           "write",          "",      "What the admin listener relays to the member-group service, with the caller's own token: off, read or write."),
 )
 # fmt: on
 
@@ -185,6 +193,7 @@ class Settings:
     tenant_url: BaseUrl | None
     tenant_token: Secret | None
     tenant_token_file: Path | None
+    tenant_relay: TenantRelay
     notes: tuple[str, ...] = ()
 
 

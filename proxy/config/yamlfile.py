@@ -48,7 +48,7 @@ class YamlFile:
         return f"{self.name}:{line + 1}:{column + 1}"
 
 
-def read_yaml(path: Path) -> YamlFile:
+def read_yaml(path: Path, bytes_max: int = FILE_BYTES_MAX) -> YamlFile:
     """Read a file; raises Problems with the place of the fault. An empty file is an empty mapping."""
     name = str(path)
     try:
@@ -58,8 +58,8 @@ def read_yaml(path: Path) -> YamlFile:
         raise Problems([Problem(name, f"cannot be read ({error.strerror})")]) from error
     except UnicodeDecodeError as error:
         raise Problems([Problem(name, f"is not UTF-8 at byte {error.start}")]) from error
-    if len(raw) > FILE_BYTES_MAX:
-        raise Problems([Problem(name, f"is larger than {FILE_BYTES_MAX:,} bytes", "split it")])
+    if len(raw) > bytes_max:
+        raise Problems([Problem(name, f"is larger than {bytes_max:,} bytes", "split it")])
     try:
         if refused := list(_refused(name, text)):
             raise Problems(refused)

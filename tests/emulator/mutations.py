@@ -11,7 +11,6 @@ from typing import Any
 
 from proxy.emulator.answers import Family, bad_parameter, event, event_answer
 from proxy.emulator.catalog import Kind, Trait
-from proxy.emulator.groups.tenant import Account
 from proxy.emulator.media import ImageFamily, VideoFamily
 from proxy.emulator.rooms import native, responses
 from proxy.emulator.shapes import Shape
@@ -342,30 +341,6 @@ OTHERS = [
     ("limit-tool-besides",          "limits:MEMBER.amount",                          more(1)),
     ("limit-tool-only",             "routes:ROUTES[mcp/{suite}/].room",              reserving_tools),
     ("limit-tool-retry-after",      "world:tool_limit_answer",                       answering(headers=())),
-    ("groups-read",                 "groups.views:_names",                           always({"ko_name": "x"})),
-    ("groups-names",                "groups.tenant:Tenant.check_names",              always(None)),
-    ("groups-401",                  "groups.service:_session",                       always(Account(101, master=True))),
-    ("groups-session",              "groups.service:SAFE",                           becomes(("GET", "PATCH"))),
-    ("groups-403",                  "groups.service:_administrator",                 lambda old: lambda request, origin: Account(101, master=True)),
-    ("groups-delegate",             "groups.tenant:Tenant.manages",                  always(True)),
-    ("groups-change",               "groups.endpoints:detail",                       after(lambda row: {**row, "quota_source": {}})),
-    ("groups-delete",               "groups.tenant:Tenant.below",                    always([])),
-    ("groups-tree",                 "groups.tenant:DEPTH_MAX",                       more(1)),
-    ("groups-tree",                 "groups.tenant:DEPTH_MAX",                       more(-1)),
-    ("groups-tree",                 "groups.tenant:TYPES[1].hierarchical",           becomes(False)),
-    ("groups-add",                  "groups.tenant:Tenant.check_people",             always(None)),
-    ("groups-single",               "groups.tenant:TYPES[3].single",                 becomes(False)),
-    ("groups-required",             "groups.tenant:TYPES[2].required",               becomes(False)),
-    ("groups-move",                 "groups.tenant:Tenant.remove",                   always(None)),
-    ("groups-addable",              "groups.tenant:PEOPLE[103].name",                becomes("Che")),
-    ("groups-admins",               "groups.tenant:ACCOUNTS[emu-delegate-token].master", becomes(True)),
-    ("groups-bulk-credit",          "groups.routes:ROUTES[bulk/credit-limit/].counts", becomes((("member_group_ids", 501),))),
-    ("groups-bulk-models",          "groups.endpoints:MODEL_IDS",                    becomes(range(1000))),
-    ("groups-overview",             "groups.endpoints:PAGE_SIZE_DEFAULT",            becomes(5)),
-    ("groups-agents",               "groups.endpoints:AGENTS",                       becomes({"korea_in_data": True})),
-    ("groups-permissions",          "groups.endpoints:_master",                      lambda old: lambda ask: ask.caller),
-    ("groups-unclassified",         "groups.views:PEOPLE",                           becomes({})),
-    ("groups-lists",                "groups.service:LISTS",                          becomes(())),
 ]
 # fmt: on
 

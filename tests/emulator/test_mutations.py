@@ -67,9 +67,6 @@ async def test_breaking_what_a_fact_rests_on_fails_its_test(mutation, emulated):
         match list(inspect.signature(test).parameters):
             case ["emulated"]:
                 await test(emulated)
-            case ["groups"]:
-                async with load(HERE / path).serving() as groups:
-                    await test(groups)
             case _:
                 async with emulated() as api:
                     await test(api)

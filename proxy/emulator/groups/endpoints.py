@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
-from proxy.emulator.groups.tenant import AGENTS, MODEL_IDS, PEOPLE, PERMISSIONS, TYPES, Account, Group, Refusal, Tenant
-from proxy.emulator.groups.views import addable, administrator, detail, overview, unclassified
-
-PAGE_SIZE_DEFAULT: Final = 100
+from proxy.emulator.groups.accounts import Account
+from proxy.emulator.groups.paging import page_of, whole
+from proxy.emulator.groups.records import AGENTS, MODEL_IDS, PERMISSIONS, Group, Refusal
+from proxy.emulator.groups.tenant import Tenant
+from proxy.emulator.groups.views import addable, administrator, detail, names, overview, unclassified
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +27,10 @@ Endpoint = Callable[[Tenant, Ask], Any]
 
 def create(tenant: Tenant, ask: Ask) -> Any:
     body = ask.body
-    if not ask.caller.master and body.get("parent_id") is None:
-        raise Refusal(403, "only a master administrator creates groups at the root")
-    if body.get("parent_id") in tenant.groups:
-        tenant.group(body["parent_id"], ask.caller)
-    tenant.check_names(body["ko_name"], body["en_name"])
     type_id, parent_id = body.get("member_group_type_id"), body.get("parent_id")
-    _check_type(type_id)
+    _check_place(tenant, ask, parent_id)
+    tenant.check_names(body["ko_name"], body["en_name"])
+    tenant.check_type(type_id)
     tenant.check_parent(None, type_id, parent_id)
     group = tenant.create(
         ko_name=body["ko_name"],
@@ -41,14 +39,14 @@ def create(tenant: Tenant, ask: Ask) -> Any:
         parent_id=parent_id,
         group_quota=body.get("group_credit_quota"),
         member_quota=body.get("member_credit_quota"),
-        hidden=bool(body.get("is_visible_to_admin_only")),
+        hidden=body.get("is_visible_to_admin_only", False),
     )
     return detail(tenant, group)
 
 
 def read(tenant: Tenant, ask: Ask) -> Any:
     if ask.group_id == 0:
-        return unclassified(tenant, _whole(ask.query.get("member_group_type_id")))
+        return unclassified(tenant, whole(ask.query.get("member_group_type_id")))
     return detail(tenant, tenant.group(ask.group_id, ask.caller))
 
 
@@ -57,12 +55,11 @@ def change(tenant: Tenant, ask: Ask) -> Any:
     group, body = tenant.group(ask.group_id, ask.caller), ask.body
     tenant.check_names(body.get("ko_name"), body.get("en_name"), but=group.ident)
     if (type_id := body.get("member_group_type_id")) is not None:
-        _check_type(type_id)
+        tenant.check_type(type_id)
         if type_id != group.type_id and (group.parent_id is not None or tenant.below(group.ident)):
             raise Refusal(400, "a group inside a tree keeps its type")
         group.type_id = type_id
-    group.ko_name = body.get("ko_name") or group.ko_name
-    group.en_name = body.get("en_name") or group.en_name
+    tenant.rename(group, body.get("ko_name"), body.get("en_name"))
     group.group_quota = body.get("credit_quota", group.group_quota)
     group.member_quota = body.get("member_credit_quota", group.member_quota)
     if body.get("is_visible_to_admin_only") is not None:
@@ -71,21 +68,13 @@ def change(tenant: Tenant, ask: Ask) -> Any:
 
 
 def delete(tenant: Tenant, ask: Ask) -> Any:
-    group = tenant.group(ask.group_id, ask.caller)
-    kind = TYPES.get(group.type_id or 0)
-    if group.sso is not None:
-        raise Refusal(400, "a group linked to SSO cannot be deleted")
-    if kind and kind.required:
-        raise Refusal(400, "a group of a required type cannot be deleted")
-    if tenant.below(group.ident):
-        raise Refusal(400, "move the groups below it first")
-    del tenant.groups[group.ident]
+    tenant.delete(tenant.group(ask.group_id, ask.caller))
 
 
 def move(tenant: Tenant, ask: Ask) -> Any:
     group = tenant.group(ask.group_id, ask.caller)
-    tenant.check_parent(group.ident, group.type_id, ask.body["parent_id"])
-    group.parent_id = ask.body["parent_id"]
+    _check_place(tenant, ask, ask.body["parent_id"])
+    tenant.move(group, ask.body["parent_id"])
 
 
 def add_members(tenant: Tenant, ask: Ask) -> Any:
@@ -103,24 +92,18 @@ def remove_members(tenant: Tenant, ask: Ask) -> Any:
 def move_members(tenant: Tenant, ask: Ask) -> Any:
     source = tenant.group(ask.group_id, ask.caller)
     target = tenant.group(ask.body["target_member_group_id"], ask.caller)
-    members, before = ask.body["member_ids"], list(source.members)
-    tenant.remove(source, members, leaving=source.type_id != target.type_id)
-    try:
-        tenant.add(target, members)
-    except Refusal:
-        source.members = before
-        raise
+    tenant.move_members(source, target, ask.body["member_ids"], apply_quota=ask.body.get("apply_quota", False))
 
 
 def addable_members(tenant: Tenant, ask: Ask) -> Any:
     group, wanted = tenant.group(ask.group_id, ask.caller), ask.query.get("search", "").lower()
-    found = [person for person in PEOPLE.values() if wanted in person.name.lower() or wanted in person.email.lower()]
+    found = [row for row in tenant.people.values() if wanted in row.name.lower() or wanted in row.email.lower()]
     return [addable(tenant, group, person) for person in found]
 
 
 def list_admins(tenant: Tenant, ask: Ask) -> Any:
     group = tenant.group(ask.group_id, ask.caller)
-    return {"admins": [administrator(member, included) for member, included in group.admins.items()]}
+    return {"admins": [administrator(tenant.people[member], included) for member, included in group.admins.items()]}
 
 
 def designate(tenant: Tenant, ask: Ask) -> Any:
@@ -169,25 +152,19 @@ def bulk_model_permissions(tenant: Tenant, ask: Ask) -> Any:
 
 
 def usage_overview(tenant: Tenant, ask: Ask) -> Any:
-    query = ask.query
-    page, size = _whole(query.get("page")) or 1, _whole(query.get("size")) or PAGE_SIZE_DEFAULT
-    rows = [overview(tenant, group) for group in tenant.groups.values() if tenant.manages(ask.caller, group.ident)]
-    for name in ("member_group_type_id", "parent_id"):
-        if name in query:
-            rows = [row for row in rows if row[name] == _whole(query[name])]
-    term = query.get("search_term", "").lower()
-    rows = [row for row in rows if term in row["ko_name"] or term in row["en_name"].lower()]
-    order, _, direction = query.get("order_by", "name.asc").partition(".")
-    keys: dict[str, Callable[[dict[str, Any]], Any]] = {
-        "name": lambda row: row["en_name"],
-        "credit_used_month": lambda row: row["credit_used_month"],
-        "utilization": lambda row: row["credit_used_month"] / (row["group_credit_quota"] or 1e18),
-    }
-    if order not in keys or direction not in ("asc", "desc"):
-        raise Refusal(400, f"order_by must be one of {', '.join(keys)} with .asc or .desc")
-    rows.sort(key=keys[order], reverse=direction == "desc")
-    pages = {"page": page, "total_pages": -(-len(rows) // size), "total_items": len(rows)}
-    return {"results": rows[(page - 1) * size : page * size], "pagination": pages}
+    mine = (group for group in tenant.groups.values() if tenant.manages(ask.caller, group.ident))
+    return page_of(mine, ask.query, lambda group: overview(tenant, group))
+
+
+def list_all(tenant: Tenant, ask: Ask) -> Any:
+    """For everybody who is logged in: the groups that are not hidden."""
+    return page_of((group for group in tenant.groups.values() if not group.hidden), ask.query, _named)
+
+
+def list_managed(tenant: Tenant, ask: Ask) -> Any:
+    """For everybody who is logged in: the groups they manage."""
+    mine = (group for group in tenant.groups.values() if tenant.manages(ask.caller, group.ident))
+    return page_of(mine, ask.query, _named)
 
 
 def read_agents(tenant: Tenant, ask: Ask) -> Any:
@@ -247,13 +224,13 @@ def _master(ask: Ask) -> Account:
     return ask.caller
 
 
-def _check_type(type_id: int | None) -> None:
-    if type_id is not None and type_id not in TYPES:
-        raise Refusal(400, f"group type {type_id} not found")
+def _check_place(tenant: Tenant, ask: Ask, parent_id: int | None) -> None:
+    """Where a group may be put: below one the caller manages; at the root by a master administrator only."""
+    if parent_id is None and not ask.caller.master:
+        raise Refusal(403, "only a master administrator puts groups at the root")
+    if parent_id in tenant.groups:
+        tenant.group(parent_id, ask.caller)
 
 
-def _whole(text: str | None) -> int | None:
-    try:
-        return None if text is None else int(text)
-    except ValueError:
-        raise Refusal(400, f"{text!r} is not an integer") from None
+def _named(group: Group) -> dict[str, Any]:
+    return {"id": group.ident, **names(group)}

@@ -1,41 +1,81 @@
 """One running group service: who may ask, which endpoint answers, and the envelope around it."""
 
 import re
-from collections.abc import AsyncIterator, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Final
 
 import orjson
 from aiohttp import web
 
+from proxy.emulator.groups.accounts import ACCOUNTS, SESSIONS, Account, account_of
 from proxy.emulator.groups.endpoints import Ask
-from proxy.emulator.groups.routes import ROUTES, Route
-from proxy.emulator.groups.tenant import ACCOUNTS, Account, Refusal, Tenant
+from proxy.emulator.groups.records import NORTH, PEOPLE, Refusal
+from proxy.emulator.groups.routes import LISTS, ROUTES, Route
+from proxy.emulator.groups.tenant import Tenant
 from proxy.emulator.journal import Journal, Seen
 from proxy.emulator.shapes import problems
 
 PREFIX: Final = "/v1/admin/member-groups/"
-LISTS: Final = ("/v1/member-groups/", "/v1/member-groups/managed/")
+LISTS_PREFIX: Final = "/v1/member-groups/"
 SAFE: Final = ("GET", "HEAD", "OPTIONS")
+FIRST_NEW_ID: Final = 1001
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An answer that is not the service's own: of something in between, or of a service in trouble."""
+
+    status: int
+    body: bytes = b'{"success":false,"message":"failing as asked"}'
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """From request number `first` on, connections close without an answer. `acted`: the first is carried out before."""
+
+    first: int
+    acted: bool = False
 
 
 class GroupService:
     """The double of the administrative service; it stands on a port of its own, as the real one is another host."""
 
-    def __init__(self, host: str = "127.0.0.1", port: int = 0, *, enterprise: bool = True) -> None:
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        enterprise: bool = True,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        """wall: Unix seconds, for the end of tokens."""
         self.host = host
         self.port = port
-        self.tenant = Tenant(enterprise=enterprise)
         self.journal = Journal()
-        self.failing: list[int] = []
-        """Statuses the next requests are answered with, instead of what was asked for."""
+        self.failing: list[Failure] = []
+        """What the next requests are answered with, instead of what they asked for."""
+        self.outage: Outage | None = None
+        self.tenants: dict[str, Tenant] = {}
+        self._wall = wall
         self._enterprise = enterprise
-        self._patterns = [(_pattern(route.path), route) for route in ROUTES]
+        self._tables = ((PREFIX, _patterns(ROUTES), _administrator), (LISTS_PREFIX, _patterns(LISTS), _anybody))
         self._runner: web.ServerRunner | None = None
+        self.reset()
 
     @property
     def url(self) -> str:
         return f"http://{self.host}:{self.port}"
+
+    @property
+    def tenant(self) -> Tenant:
+        """The tenant of the first accounts."""
+        return self.tenants[NORTH]
 
     async def start(self) -> None:
         self._runner = web.ServerRunner(web.Server(self._handle, access_log=None), shutdown_timeout=0.1)
@@ -48,63 +88,90 @@ class GroupService:
             await self._runner.cleanup()
 
     def reset(self) -> None:
-        self.tenant = Tenant(enterprise=self._enterprise)
+        new_ids = count(FIRST_NEW_ID)
+        self.tenants = {name: Tenant(name, new_ids, enterprise=self._enterprise) for name in PEOPLE}
         self.journal.clear()
         self.failing.clear()
+        self.outage = None
+
+    def break_after(self, requests: int, *, acted: bool = False) -> None:
+        """Answer so many more requests, then none."""
+        self.outage = Outage((self.journal[-1].number if self.journal else 0) + requests + 1, acted)
 
     async def _handle(self, request: web.BaseRequest) -> web.Response:
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.raw_headers]
         seen = self.journal.open(request.method, request.raw_path, headers)
-        seen.got(await request.read())
-        try:
-            status, value = 200, {"success": True, **self._answer(request, seen)}
-        except Refusal as refusal:
-            status, value = refusal.status, {"success": False, "message": refusal.message}
+        data = await request.read()
+        seen.got(data)
+        outage = self.outage
+        if outage is None or seen.number < outage.first:
+            answer = self._answer(request, data)
+            self._note(seen, answer.status)
+            return answer
+        if outage.acted and seen.number == outage.first:
+            self._answer(request, data)
+        if request.transport is not None:
+            request.transport.abort()
+        self._note(seen, None)
+        return web.Response()
+
+    def _note(self, seen: Seen, status: int | None) -> None:
         seen.status = status
         seen.finished = True
         self.journal.ring()
-        return web.Response(body=orjson.dumps(value), status=status, content_type="application/json")
 
-    def _answer(self, request: web.BaseRequest, seen: Seen) -> dict[str, Any]:
+    def _answer(self, request: web.BaseRequest, data: bytes) -> web.Response:
         if self.failing:
-            raise Refusal(self.failing.pop(0), "failing as asked")
-        path = request.raw_path.partition("?")[0]
-        if path in LISTS and request.method == "GET":
-            return {"data": self._listed(_session(request), managed=path.endswith("managed/"))}
-        route, parts = self._found(request.method, path)
-        caller = _administrator(request, self.url)
-        body = _body(seen.body or b"", route) if route.fields else {}
-        ask = Ask(caller, int(parts.get("group", 0)), int(parts.get("member", 0)), request.query, body)
-        data = route.answer(self.tenant, ask)
-        return {} if data is None else {"data": data}
+            failure = self.failing.pop(0)
+            return web.Response(
+                status=failure.status,
+                body=failure.body,
+                content_type=failure.content_type,
+                headers=failure.headers,
+            )
+        try:
+            status, value = 200, {"success": True, **self._data(request, data)}
+        except Refusal as refusal:
+            status, value = refusal.status, {"success": False, "message": refusal.message}
+        return web.Response(status=status, body=orjson.dumps(value), content_type="application/json")
 
-    def _found(self, method: str, path: str) -> tuple[Route, Mapping[str, str]]:
-        if not path.startswith(PREFIX):
-            raise Refusal(404, "not found")
-        rest, known = path.removeprefix(PREFIX), False
-        for pattern, route in self._patterns:
-            if match := pattern.fullmatch(rest):
-                if route.method == method:
-                    return route, match.groupdict()
-                known = True
+    def _data(self, request: web.BaseRequest, data: bytes) -> dict[str, Any]:
+        account, by_session = self._account(request)
+        route, parts, judge = self._found(request.method, request.raw_path.partition("?")[0])
+        judge(account)
+        if by_session and request.method not in SAFE and request.headers.get("Origin") != self.url:
+            raise Refusal(403, "the Origin of the request is not this service")
+        body = _body(data, route) if route.fields else {}
+        ask = Ask(account, int(parts.get("group", 0)), int(parts.get("member", 0)), request.query, body)
+        answered = route.answer(self.tenants[account.tenant], ask)
+        return {} if answered is None else {"data": answered}
+
+    def _account(self, request: web.BaseRequest) -> tuple[Account, bool]:
+        """Who calls, and whether by a session: its cookie is believed from our own pages only."""
+        token = request.headers.get("x-access-token")
+        name = SESSIONS.get(request.cookies.get("sessionId", ""))
+        account = ACCOUNTS[name] if name else None
+        if token is not None:
+            account = account_of(token, self._wall())
+        if account is None:
+            raise Refusal(401, "no session or token, or it has expired")
+        return account, token is None
+
+    def _found(self, method: str, path: str) -> tuple[Route, Mapping[str, str], Callable[[Account], None]]:
+        known = False
+        for prefix, patterns, judge in self._tables:
+            for pattern, route in patterns:
+                if path.startswith(prefix) and (match := pattern.fullmatch(path.removeprefix(prefix))):
+                    if route.method == method:
+                        return route, match.groupdict(), judge
+                    known = True
         raise Refusal(405, "method not allowed") if known else Refusal(404, "not found")
-
-    def _listed(self, caller: Account, *, managed: bool) -> dict[str, Any]:
-        groups = [
-            group
-            for group in self.tenant.groups.values()
-            if (self.tenant.manages(caller, group.ident) if managed else not group.hidden)
-        ]
-        rows = [{"id": group.ident, "ko_name": group.ko_name, "en_name": group.en_name} for group in groups]
-        return {"results": rows, "pagination": {"page": 1, "total_pages": 1, "total_items": len(rows)}}
 
 
 @asynccontextmanager
-async def running_groups(
-    host: str = "127.0.0.1", port: int = 0, *, enterprise: bool = True
-) -> AsyncIterator[GroupService]:
+async def running_groups(host: str = "127.0.0.1", port: int = 0, **options: Any) -> AsyncIterator[GroupService]:
     """A group service on a real port for as long as the block lasts."""
-    service = GroupService(host, port, enterprise=enterprise)
+    service = GroupService(host, port, **options)
     await service.start()
     try:
         yield service
@@ -112,26 +179,21 @@ async def running_groups(
         await service.stop()
 
 
-def _pattern(path: str) -> re.Pattern[str]:
-    return re.compile(path.replace("{group}", r"(?P<group>\d+)").replace("{member}", r"(?P<member>\d+)"))
+def _patterns(routes: tuple[Route, ...]) -> list[tuple[re.Pattern[str], Route]]:
+    def pattern(path: str) -> re.Pattern[str]:
+        return re.compile(path.replace("{group}", r"(?P<group>\d+)").replace("{member}", r"(?P<member>\d+)"))
+
+    return [(pattern(route.path), route) for route in routes]
 
 
-def _session(request: web.BaseRequest) -> Account:
-    account = ACCOUNTS.get(request.headers.get("x-access-token") or request.cookies.get("sessionId", ""))
-    if account is None:
-        raise Refusal(401, "no session or token, or it has expired")
-    return account
+def _anybody(account: Account) -> None:
+    if not account.active:
+        raise Refusal(403, "the account is not active")
 
 
-def _administrator(request: web.BaseRequest, origin: str) -> Account:
-    """The caller, when active and an administrator. A session is believed from our own pages only."""
-    account = _session(request)
-    by_session = "x-access-token" not in request.headers
-    if by_session and request.method not in SAFE and request.headers.get("Origin") != origin:
-        raise Refusal(403, "the Origin of the request is not this service")
+def _administrator(account: Account) -> None:
     if not account.active or not account.administrator:
         raise Refusal(403, "the account is not an active administrator")
-    return account
 
 
 def _body(data: bytes, route: Route) -> dict[str, Any]:
@@ -142,13 +204,16 @@ def _body(data: bytes, route: Route) -> dict[str, Any]:
         raise Refusal(400, "the body is not JSON") from None
     if not isinstance(value, dict):
         raise Refusal(400, "the body is not an object")
-    allowed = route.nulls & {name for name, given in value.items() if given is None}
-    fields = [field for field in route.fields if field.name not in allowed]
+    nulls = {name for name, given in value.items() if given is None}
+    if stray := nulls & route.solid:
+        raise Refusal(400, f"{min(stray)}: must not be null")
+    fields = [field for field in route.fields if field.name not in route.nulls & nulls]
     for item in problems(value, fields, ()):
         raise Refusal(400, f"{'.'.join(map(str, item['loc']))}: {item['msg']}")
     for name, most in route.counts:
         if not 1 <= len(value[name]) <= most:
             raise Refusal(400, f"{name}: 1 to {most} items")
-    if value.get("member_id", 1) < 1:
-        raise Refusal(400, "member_id: must be greater than 0")
+    for name in route.above_0:
+        if value[name] <= 0:
+            raise Refusal(400, f"{name}: must be greater than 0")
     return value

@@ -3,7 +3,8 @@
 from typing import Any
 
 from proxy.emulator.assumptions import CREATED_TEXT
-from proxy.emulator.groups.tenant import MODEL_IDS, PEOPLE, Group, Person, Tenant
+from proxy.emulator.groups.records import MODEL_IDS, Group, Person
+from proxy.emulator.groups.tenant import Tenant
 from proxy.emulator.words import Dice
 
 
@@ -11,14 +12,14 @@ def detail(tenant: Tenant, group: Group) -> dict[str, Any]:
     used = used_month(group)
     return {
         "id": group.ident,
-        **_names(group),
+        **names(group),
         "is_default": group.is_default,
         "member_count": len(group.members),
         "is_visible_to_admin_only": group.hidden,
         "sso_origin_value": group.sso,
         "member_group_type_id": group.type_id,
         "parent_id": group.parent_id,
-        "depth": len(list(tenant.above(group.ident))),
+        "depth": len(list(tenant.above(group.ident))) if group.ident else 0,
         "quota_source": {"group_credit_quota": group.group_quota, "member_credit_quota": group.member_quota},
         "group_member_stats": {
             "credit_used_30d": used * 2,
@@ -30,26 +31,17 @@ def detail(tenant: Tenant, group: Group) -> dict[str, Any]:
 
 def unclassified(tenant: Tenant, type_id: int | None) -> dict[str, Any]:
     """The pseudo-group 0: members without a group, of that type where one is asked for."""
-    placed = {
-        member
-        for group in tenant.groups.values()
-        if type_id is None or group.type_id == type_id
-        for member in group.members
-    }
-    left = [member for member in PEOPLE if member not in placed]
-    return {
-        **detail(tenant, Group(1, "미분류", "Unclassified", members=left)),
-        "id": 0,
-        "member_group_type_id": type_id,
-    }
+    placed = tenant.placed(type_id)
+    left = dict.fromkeys(member for member in tenant.people if member not in placed)
+    return detail(tenant, Group(0, "미분류", "Unclassified", type_id, members=left))
 
 
 def overview(tenant: Tenant, group: Group) -> dict[str, Any]:
     used = used_month(group)
-    names = [tenant.groups[ident] for ident in tenant.above(group.ident)]
+    above = [tenant.groups[ident] for ident in tenant.above(group.ident)]
     return {
         "id": group.ident,
-        **_names(group),
+        **names(group),
         "member_group_type_id": group.type_id,
         "parent_id": group.parent_id,
         "member_count": len(group.members),
@@ -59,7 +51,7 @@ def overview(tenant: Tenant, group: Group) -> dict[str, Any]:
         "credit_used_30d": used * 2,
         "credit_projected_month": used * 3,
         "credit_used_weekly": [used // 4] * 4,
-        "ancestors": [{"id": above.ident, **_names(above)} for above in reversed(names)],
+        "ancestors": [{"id": ancestor.ident, **names(ancestor)} for ancestor in reversed(above)],
         "allowed_model_count": len(MODEL_IDS) - sum(not allowed for allowed in group.models.values()),
         "total_model_count": len(MODEL_IDS),
     }
@@ -77,8 +69,7 @@ def addable(tenant: Tenant, group: Group, person: Person) -> dict[str, Any]:
     return {**shown, "addable": reason is None, "reason_code": reason, "conflict_type": conflict}
 
 
-def administrator(member: int, included: bool) -> dict[str, Any]:
-    person = PEOPLE[member]
+def administrator(person: Person, included: bool) -> dict[str, Any]:
     shown = {"id": person.ident, "name": person.name, "email": person.email}
     return {**shown, "created_at": CREATED_TEXT, "include_descendants": included}
 
@@ -88,6 +79,11 @@ def used_month(group: Group) -> int:
     return Dice("group usage", group.ident).below(1000)
 
 
-def _names(group: Group) -> dict[str, Any]:
-    names = {"ko": group.ko_name, "en": group.en_name}
-    return {"ko_name": group.ko_name, "en_name": group.en_name, "name_i18n": names}
+def utilization(group: Group) -> float:
+    """Used this month over the group's limit; nothing where there is none."""
+    return used_month(group) / group.group_quota if group.group_quota else 0.0
+
+
+def names(group: Group) -> dict[str, Any]:
+    both = {"ko": group.ko_name, "en": group.en_name}
+    return {"ko_name": group.ko_name, "en_name": group.en_name, "name_i18n": both}
