@@ -50,6 +50,7 @@ class Facts:
     references:  parts that name a file id or a URL instead of carrying their data.
     text_bytes:  UTF-8 bytes of all text and names, `_SCALAR_BYTES` per other value, without the media's base64.
     characters:  code points of a text `input` (speech is bounded by them).
+    reasons:     thinking was asked for, of which a stream need not show anything.
     digest:      SHA-256 of the body as it came.
     call:        of an MCP body.
     """
@@ -72,6 +73,7 @@ class Facts:
     text_bytes: int
     characters: int
     tools: int
+    reasons: bool
     digest: bytes
     call: Call | None = None
 
@@ -233,6 +235,7 @@ def _facts(tree: Mapping[str, Any], text_bytes: int, digest: bytes, call: Call |
         text_bytes=text_bytes - data_bytes,
         characters=len(spoken) if isinstance(spoken, str) else 0,
         tools=_length(tree.get("tools")) + _length(tree.get("functions")),
+        reasons=_reasons(tree),
         digest=digest,
         call=call,
     )
@@ -242,6 +245,15 @@ def _is_set(tree: Mapping[str, Any], name: str) -> bool:
     """Anything but absent, null and JSON's false: what a lenient server may read as true."""
     value = tree.get(name)
     return value is not None and value is not False
+
+
+_REASONING: Final = ("reasoning_effort", "reasoning", "thinking_budget", "thinking_level")
+
+
+def _reasons(tree: Mapping[str, Any]) -> bool:
+    thinking = tree.get("thinking")
+    off = not thinking or (isinstance(thinking, dict) and thinking.get("type") == "disabled")
+    return not off or any(tree.get(name) for name in _REASONING)
 
 
 def _text(tree: Mapping[str, Any], name: str) -> str | None:

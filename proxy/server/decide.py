@@ -93,6 +93,7 @@ def _set_hold(call: Call, parts: Parts) -> None:
             is_call=False,
             input_bytes=what.text_bytes,
             price=price_or_none,
+            reasons=call.facts is not None and call.facts.reasons,
             per_unit=unit in (Unit.CALL, Unit.IMAGES, Unit.VIDEO),
         )
     if call.hold is not None:

@@ -28,6 +28,7 @@ class OpenHold:
     credits:     units of 1e-8 credit.          is_call: a tool call, counted as one.
     input_bytes: text bytes of the request, the base of an estimate when the gateway never says.
     price:       None where there is none: then only the gateway's own figure is a charge, else the hold.
+    reasons:     thinking was asked for, which what is seen of an answer does not measure.
     per_unit:    the price counts images, videos or calls, so the hold is what an answer costs.
     """
 
@@ -37,6 +38,7 @@ class OpenHold:
     input_bytes: int
     price: Price | None = FREE
     per_unit: bool = False
+    reasons: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +266,8 @@ class Exchange:
         known, price = Figures(reported=hold.credits if hold.per_unit else None), hold.price or FREE
         if self.meter is not None and not hold.per_unit:
             known = metered(self.meter.usage, self.meter.family, self.meter.output_bytes, hold.input_bytes, price)
+            if hold.reasons and known.reported is None:
+                known = replace(known, metered=None)
         elif self.meter is not None and self.meter.usage.credits is not None:
             known = replace(known, gateway=gateway_credits(self.meter.usage.credits))
         told = told_in_headers(self.answer.headers, price) if self.answer is not None else None

@@ -118,6 +118,21 @@ async def test_a_stream_that_is_cut_is_charged_what_was_seen_of_it(front, gatewa
     assert 0 < entry.charge.credits < front.entries[0].credits
 
 
+@pytest.mark.parametrize(
+    ("asked", "basis"),
+    [
+        ({}, Basis.METERED),
+        ({"thinking": {"type": "adaptive"}}, Basis.HOLD),
+        ({"thinking": {"type": "disabled"}}, Basis.METERED),
+    ],
+)
+async def test_a_stream_with_hidden_thinking_that_is_cut_is_charged_at_its_hold(front, gateway, asked, basis):
+    """What is seen of such an answer says nothing of what was thought, and thinking is charged."""
+    gateway.set_fault("cut", after=2)
+    await front.post("/v1/messages", {**NATIVE, "stream": True, **asked})
+    assert ended(front).charge.basis is basis
+
+
 async def test_a_tool_call_counts_as_one_call_and_costs_its_unit_price(front):
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "add", "arguments": {"a": 1, "b": 2}}}
     reply = await front.post("/v1/mcp/calc", call)
