@@ -8,13 +8,18 @@ import { z } from "zod";
 
 import { gathered, outcome } from "./outcome.mjs";
 
+globalThis.AI_SDK_LOG_WARNINGS = false;
+
 const baseURL = process.env.OPENAI_BASE_URL;
 const apiKey = process.env.OPENAI_API_KEY;
+
+// What this provider leaves out unless it is told that the other side has it.
+const ASKED_FOR = { includeUsage: true, supportsStructuredOutputs: true };
 
 const MODELS = {
   responses: () => createOpenAI({ baseURL, apiKey })("gpt-4o-mini"),
   chat: () => createOpenAI({ baseURL, apiKey }).chat("gpt-4o-mini"),
-  compatible: () => createOpenAICompatible({ name: "sluicegate", baseURL, apiKey, includeUsage: true })("gpt-4o-mini"),
+  compatible: () => createOpenAICompatible({ name: "sluicegate", baseURL, apiKey, ...ASKED_FOR })("gpt-4o-mini"),
   native: () => createAnthropic({ baseURL, apiKey })("claude-opus-x"),
 };
 
