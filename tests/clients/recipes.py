@@ -12,7 +12,7 @@ DEFAULT_URL: Final = "http://127.0.0.1:8787"
 def recipe(file: str, url: str) -> str:
     """The block of README.md that is meant for this file, for a proxy that listens at `url`."""
     page = (ROOT / "README.md").read_text("utf-8")
-    found = re.search(rf"`{re.escape(file)}`:\n\n```\w+\n(.*?)```", page, re.DOTALL)
+    found = re.search(rf"`{re.escape(file)}`[^\n]*:\n\n```\w+\n(.*?)```", page, re.DOTALL)
     assert found, f"README.md has no block for {file}"
     return found[1].replace(DEFAULT_URL, url)
 

@@ -71,7 +71,7 @@ def test_images_come_by_the_name_and_the_parameters_of_the_sdk(asks, gateway):
 
 
 def test_speech_comes_as_wav(asks):
-    body = {"model": "speech-standard", "input": "Mind the gate.", "voice": "alloy"}
+    body = {"model": "speech-standard", "input": "Mind the gate.", "voice": "Kore"}
     wav = asks("speech", body={**body, "response_format": "wav"})
     assert wav["type"] == "audio/wav"
     assert bytes.fromhex(wav["head"])[:4] == b"RIFF"
@@ -79,7 +79,7 @@ def test_speech_comes_as_wav(asks):
 
 
 def test_a_format_of_speech_that_the_gateway_has_not_is_said_so(asks, gateway):
-    body = {"model": "speech-standard", "input": "Mind the gate.", "voice": "alloy", "response_format": "mp3"}
+    body = {"model": "speech-standard", "input": "Mind the gate.", "voice": "Kore", "response_format": "mp3"}
     with pytest.raises(Raised, match="response_format must be pcm or wav") as raised:
         asks("speech", body=body)
     assert raised.value.status == 400
