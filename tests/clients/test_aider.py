@@ -4,8 +4,8 @@ import pytest
 
 from tests.clients.recipes import follow
 from tests.clients.roster import AIDER_HOME
+from tests.clients.turns import QUESTION, statuses
 
-ASK = "Which way does the water go?"
 CHAT = "POST /v1/gateway/chat/completions/"
 PRICE_LIST = "raw.githubusercontent.com:443"
 
@@ -17,16 +17,12 @@ def aider(person, needs):
     follow(".aider.conf.yml", person.work, person.url)
 
     def turn():
-        flags = ("--no-git", "--no-pretty", "--yes-always", "--message", ASK)
+        flags = ("--no-git", "--no-pretty", "--yes-always", "--message", QUESTION)
         done = person.runs(str(AIDER_HOME / "bin" / "aider"), *flags, LITELLM_LOCAL_MODEL_COST_MAP="True")
         assert done.code == 0, done.err
         return done.out
 
     return turn
-
-
-def statuses(gateway):
-    return [seen.status for seen in gateway.seen()]
 
 
 def test_a_turn_is_one_call(aider, gateway, strangers):

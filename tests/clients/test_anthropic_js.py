@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.clients.turns import Raised
+from tests.clients.turns import BROKE, QUESTION, Raised, statuses
 
-SAID = [{"role": "user", "content": "Which way does the water go?"}]
+SAID = [{"role": "user", "content": QUESTION}]
 ASK = {"model": "claude-opus-x", "max_tokens": 8000, "messages": SAID}
 WEATHER = {"name": "weather", "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}}}
 MESSAGES = "POST /v1/gateway/partner/v1/messages/"
@@ -79,7 +79,7 @@ def test_the_gateways_sentence_is_in_the_message(asks, gateway, case, fault, sta
 def test_one_refusal_of_pace_is_waited_out(asks, gateway):
     gateway.arm("429", retry=1, times=1)
     assert asks("message", body=ASK, retries=2)["content"]
-    assert [seen.status for seen in gateway.seen()] == [429, 200]
+    assert statuses(gateway) == [429, 200]
 
 
 def test_an_empty_balance_is_asked_about_once(asks, gateway):
@@ -94,5 +94,5 @@ def test_an_empty_balance_is_asked_about_once(asks, gateway):
 def test_a_stream_that_breaks_off_raises(asks, gateway, case, fault):
     """Left alone, the raw stream of this SDK takes a clean early end for a whole answer."""
     gateway.arm(fault, after=4)
-    with pytest.raises(Raised, match="The gateway's answer broke off before its end."):
+    with pytest.raises(Raised, match=BROKE):
         asks(case, body=ASK)

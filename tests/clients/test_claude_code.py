@@ -9,11 +9,10 @@ import pytest
 
 from tests.clients.recipes import follow
 from tests.clients.roster import PACKAGES
+from tests.clients.turns import BROKE, QUESTION, statuses
 
-ASK = "Which way does the water go?"
 MESSAGES = "POST /v1/gateway/partner/v1/messages/"
 COUNT = "POST /v1/gateway/partner/v1/messages/count_tokens/"
-BROKE = "The gateway's answer broke off before its end."
 
 
 @pytest.fixture
@@ -22,7 +21,7 @@ def claude(person, needs):
     needs("claude")
     follow("~/.claude/settings.json", person.home, person.url)
 
-    def turn(ask=ASK, tools="", **environ):
+    def turn(ask=QUESTION, tools="", **environ):
         flags = ("--output-format", "json", "--no-session-persistence", "--tools", tools)
         done = person.runs(str(PACKAGES / ".bin" / "claude"), "-p", ask, *flags, **environ)
         (report,) = done.events
@@ -42,10 +41,6 @@ def failure(report):
     return report["result"]
 
 
-def statuses(gateway):
-    return [seen.status for seen in gateway.seen()]
-
-
 def test_a_turn_is_paid_once(claude, gateway):
     assert said(claude())
     assert statuses(gateway) == [400, 200]
@@ -58,7 +53,12 @@ def test_a_turn_is_paid_once(claude, gateway):
 
 def test_what_it_tells_of_this_machine_in_headers_stays_here(claude, gateway):
     assert said(claude())
-    told = {name for seen in gateway.seen() for name in seen.headers if name.startswith(("x-claude", "x-stainless", "x-app"))}
+    told = {
+        name
+        for seen in gateway.seen()
+        for name in seen.headers
+        if name.startswith(("x-claude", "x-stainless", "x-app"))
+    }
     assert not told
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from tests.clients.recipes import follow
 from tests.clients.roster import PACKAGES
+from tests.clients.turns import BROKE, QUESTION, statuses
 
-ASK = "Which way does the water go?"
 RESPONSES = "POST /v1/gateway/responses/"
 TIMES_MAX = 6
 """How often a refused call may reach the gateway: README.md allows two attempts more, each of two requests."""
@@ -17,13 +17,11 @@ def codex(person, needs):
     needs("codex")
     follow("~/.codex/config.toml", person.home, person.url)
 
-    def turn(ask=ASK, *flags, **environ):
+    def turn(ask=QUESTION, *flags, **environ):
         fixed = ("--json", "--ephemeral", "--skip-git-repo-check", "--sandbox", "read-only")
         return person.runs(str(PACKAGES / ".bin" / "codex"), "exec", *fixed, *flags, ask, **environ)
 
     return turn
-
-
 
 
 def said(turn):
@@ -40,10 +38,6 @@ def failure(turn):
     return turn.events[-1]["error"]["message"]
 
 
-def statuses(gateway):
-    return [seen.status for seen in gateway.seen()]
-
-
 def test_a_turn_is_one_call(codex, gateway):
     assert said(codex())
     (seen,) = gateway.seen()
@@ -54,7 +48,9 @@ def test_a_turn_is_one_call(codex, gateway):
 def test_what_it_tells_of_this_machine_in_headers_stays_here(codex, gateway):
     """Its own headers name folders and ids of the session."""
     assert said(codex())
-    told = {name for name in gateway.seen()[0].headers if name.startswith(("x-codex", "session", "thread", "originator"))}
+    told = {
+        name for name in gateway.seen()[0].headers if name.startswith(("x-codex", "session", "thread", "originator"))
+    }
     assert not told
 
 
@@ -87,7 +83,7 @@ def test_one_broken_stream_is_asked_again(codex, gateway, fault):
     gateway.arm(fault, after=6, times=1)
     turn = codex()
     assert said(turn)
-    assert "The gateway's answer broke off before its end." in turn.out
+    assert BROKE in turn.out
     assert statuses(gateway) == [200, 200]
 
 
@@ -116,5 +112,5 @@ def test_the_gateways_sentence_is_in_the_message(codex, gateway, fault, sentence
 def test_its_built_in_provider_works_too(codex, person, gateway):
     """It tries WebSocket first; that is answered here, so that its one call is all the gateway sees."""
     flags = ("-c", 'model_provider="openai"', "-c", f'openai_base_url="{person.url}/v1"')
-    assert said(codex(ASK, *flags, CODEX_API_KEY="anything"))
+    assert said(codex(QUESTION, *flags, CODEX_API_KEY="anything"))
     assert gateway.targets() == [RESPONSES]

@@ -2,13 +2,12 @@
 
 import pytest
 
-from tests.clients.turns import Raised
+from tests.clients.turns import BROKE, QUESTION, Raised, statuses
 
-SAID = [{"role": "user", "content": "Which way does the water go?"}]
+SAID = [{"role": "user", "content": QUESTION}]
 CHAT = {"model": "gpt-4o-mini", "messages": SAID}
 INPUT = {"model": "gpt-4o-mini", "input": SAID}
 WEATHER = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-BROKE = "The gateway's answer broke off before its end."
 
 
 @pytest.fixture
@@ -41,7 +40,9 @@ def test_usage_comes_in_the_last_chunk_when_it_is_asked_for(asks):
 
 def test_a_tool_is_called(asks):
     tools = [{"type": "function", "function": {"name": "weather", "parameters": WEATHER}}]
-    answer = asks("chat", body={**CHAT, "messages": [{"role": "user", "content": "Ask weather for it."}], "tools": tools})
+    answer = asks(
+        "chat", body={**CHAT, "messages": [{"role": "user", "content": "Ask weather for it."}], "tools": tools}
+    )
     (call,) = answer["choices"][0]["message"]["tool_calls"]
     assert call["function"]["name"] == "weather"
 
@@ -112,7 +113,7 @@ def test_the_gateways_sentence_is_in_the_message(asks, gateway, case, fault, sta
 def test_one_refusal_of_pace_is_waited_out(asks, gateway):
     gateway.arm("429", retry=1, times=1)
     assert asks("chat", body=CHAT, retries=2)["choices"]
-    assert [seen.status for seen in gateway.seen()] == [429, 200]
+    assert statuses(gateway) == [429, 200]
 
 
 def test_an_empty_balance_is_asked_about_once(asks, gateway):

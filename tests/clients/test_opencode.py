@@ -4,8 +4,8 @@ import pytest
 
 from tests.clients.recipes import follow
 from tests.clients.roster import PACKAGES
+from tests.clients.turns import QUESTION, statuses
 
-ASK = "Which way does the water go?"
 CHAT = "POST /v1/gateway/chat/completions/"
 
 
@@ -15,7 +15,7 @@ def opencode(person, needs):
     needs("opencode")
     follow("opencode.json", person.work, person.url)
 
-    def turn(ask=ASK, title=("--title", "water")):
+    def turn(ask=QUESTION, title=("--title", "water")):
         flags = ("--format", "json", *title)
         return person.runs(str(PACKAGES / ".bin" / "opencode"), "run", *flags, ask, OPENCODE_DISABLE_MODELS_FETCH="1")
 
@@ -25,10 +25,6 @@ def opencode(person, needs):
 def said(turn):
     assert turn.code == 0, turn.out + turn.err
     return "".join(event["part"]["text"] for event in turn.events if event["type"] == "text")
-
-
-def statuses(gateway):
-    return [seen.status for seen in gateway.seen()]
 
 
 def test_a_turn_is_one_call_and_one_for_its_title(opencode, gateway, strangers):

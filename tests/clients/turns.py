@@ -1,5 +1,6 @@
 """A client as a person starts it: a command under `sluicegate run`, in a home of its own."""
 
+import contextlib
 import json
 import os
 import signal
@@ -10,7 +11,11 @@ from typing import Any
 
 from tests.clients.roster import JS
 from tests.clients.strangers import Strangers
-from tests.journeys.programs import command, environment
+from tests.journeys.programs import Emulated, command, environment
+
+QUESTION = "Which way does the water go?"
+BROKE = "The gateway's answer broke off before its end."
+"""What a client is told of a stream without its end."""
 
 TURN_S_MAX = 90
 """Seconds until a client counts as stuck: the slowest takes ten on an idle machine."""
@@ -46,9 +51,13 @@ class Person:
         return folder
 
     def runs(self, *words: str, cwd: Path | None = None, **environ: str) -> Turn:
-        """Run a command under `sluicegate run` until it ends; all it started is ended with it."""
+        """Run a command under `sluicegate run`."""
+        return self.starts(*command("run", "--url", self.url, "--", *words), cwd=cwd, **environ)
+
+    def starts(self, *words: str, cwd: Path | None = None, **environ: str) -> Turn:
+        """Run a command until it ends; all it started is ended with it."""
         with subprocess.Popen(
-            command("run", "--url", self.url, "--", *words),
+            words,
             cwd=cwd or self.work,
             env=environment(self.home, TERM="dumb", **self.strangers.environ, **environ),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8",
@@ -59,7 +68,7 @@ class Person:
             except subprocess.TimeoutExpired:
                 _end(process.pid)
                 out, err = process.communicate()
-                raise AssertionError(f"{words[0]} is stuck after: {out[-2000:]}{err[-2000:]}") from None
+                raise AssertionError(f"{words} is stuck after: {out[-2000:]}{err[-2000:]}") from None
             finally:
                 _end(process.pid)
         return Turn(process.returncode, out, err)
@@ -75,10 +84,8 @@ class Person:
 
 
 def _end(group: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 class Raised(Exception):
@@ -88,3 +95,8 @@ class Raised(Exception):
         super().__init__(thrown["message"])
         self.kind = thrown["class"]
         self.status = thrown["status"]
+
+
+def statuses(gateway: Emulated) -> list[int | None]:
+    """What the gateway answered, request by request."""
+    return [seen.status for seen in gateway.seen()]
