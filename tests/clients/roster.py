@@ -25,15 +25,18 @@ class Client:
 
 def package(name: str) -> tuple[str, ...]:
     """Loads a package, as only then it is known whether it runs on this Node.js, and says its version."""
-    said = f"import({name!r}).then(() => console.log({name!r} + ' ' + {_version_of(name)!r}))"
+    said = f"import({name!r}).then(() => console.log({_described(name)!r}))"
     return ("node", "--input-type=module", "-e", said)
 
 
-def _version_of(name: str) -> str:
+def _described(name: str) -> str:
+    """The version of a package, and the Node.js it is made for: it may run on an older one, but that is to be seen."""
     try:
-        return str(json.loads((PACKAGES / name / "package.json").read_text("utf-8"))["version"])
+        told = json.loads((PACKAGES / name / "package.json").read_text("utf-8"))
     except FileNotFoundError:
-        return "is not installed"
+        return f"{name} is not installed"
+    engine = told.get("engines", {}).get("node")
+    return f"{name} {told['version']}" + (f", made for Node.js {engine}" if engine else "")
 
 
 def program(name: str) -> tuple[str, ...]:

@@ -28,6 +28,13 @@ def test_a_stream_says_the_same_as_the_whole_answer(asks, gateway, provider):
     assert gateway.targets() == [PROVIDERS[provider]] * 2
 
 
+@pytest.mark.parametrize(("provider", "target"), [("found", RESPONSES), ("foundNative", MESSAGES)])
+def test_providers_find_the_proxy_in_the_environment(asks, gateway, provider, target):
+    """The native one appends no /v1 to what it finds there."""
+    assert asks("stream", provider=provider)["text"]
+    assert gateway.targets() == [target]
+
+
 @EVERY
 def test_a_tool_is_run_and_its_result_taken_back(asks, gateway, provider):
     answer = asks("tools", provider=provider, prompt="Ask weather for it.")

@@ -65,10 +65,11 @@ def test_a_tool_is_run_and_its_result_taken_back(codex, gateway):
     assert gateway.targets() == [RESPONSES] * 2
 
 
-def test_one_refusal_of_pace_is_waited_out(codex, gateway):
-    gateway.arm("429", retry=1, times=1)
+@pytest.mark.parametrize("fault", ["429", "402", "503"])
+def test_one_refusal_is_waited_out(codex, gateway, fault):
+    gateway.arm(fault, retry=1, times=1)
     assert said(codex())
-    assert statuses(gateway) == [429, 200]
+    assert statuses(gateway) == [int(fault), 200]
 
 
 def test_an_empty_balance_is_said_so_and_not_stormed(codex, gateway):

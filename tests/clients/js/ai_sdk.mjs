@@ -1,6 +1,6 @@
 // The AI SDK over its three providers. Their base URL ends in /v1, for the native one too.
 
-import { anthropic, createAnthropic } from "@ai-sdk/anthropic";
+import { createAnthropic } from "@ai-sdk/anthropic";
 import { createOpenAI, openai } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { generateText, isStepCount, Output, streamText, tool } from "ai";
@@ -21,9 +21,9 @@ const MODELS = {
   chat: () => createOpenAI({ baseURL, apiKey }).chat("gpt-4o-mini"),
   compatible: () => createOpenAICompatible({ name: "sluicegate", baseURL, apiKey, ...ASKED_FOR })("gpt-4o-mini"),
   native: () => createAnthropic({ baseURL, apiKey })("claude-opus-x"),
-  // What the providers find in the environment by themselves.
+  // What the providers find in the environment by themselves; this one looks there for the address, and not for a token.
   found: () => openai("gpt-4o-mini"),
-  foundNative: () => anthropic("claude-opus-x"),
+  foundNative: () => createAnthropic({ authToken: process.env.ANTHROPIC_AUTH_TOKEN })("claude-opus-x"),
 };
 
 const asked = ({ provider, retries = 0, prompt = "Which way does the water go?" }) => ({
