@@ -7,6 +7,9 @@ SHELL := /bin/sh
 VENV := .venv
 # Real clients of the older MCP line cannot live beside those of the newer one; tests/journeys runs them from here.
 MCP1 := .venv-mcp1
+# aider pins all it needs to the digit; tests/clients runs it from here, and JavaScript from beside its lock.
+AIDER := .venv-aider
+JS := tests/clients/js
 BIN := $(VENV)/bin
 # Whatever this shell has set must not decide how the tests or the demo run, nor keep them from caching compiled code.
 CLEAN_ENV := env -u PYTHONPATH -u PYTHONHOME -u PYTHONDONTWRITEBYTECODE
@@ -16,7 +19,7 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python3.1
 	"$$name" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
 	&& { command -v "$$name"; break; }; done)
 
-.PHONY: help demo test lint types check lock clean
+.PHONY: help demo test clients lint types check lock clean
 
 help:  ## say what there is
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
@@ -24,8 +27,12 @@ help:  ## say what there is
 demo: $(VENV)/ready  ## run the proxy with an emulated gateway, and say what to paste
 	$(CLEAN_ENV) $(BIN)/python -m proxy demo $(ARGS)
 
-test: $(VENV)/ready $(MCP1)/ready | ffprobe  ## run all tests
+test: $(VENV)/ready $(MCP1)/ready | ffprobe  ## run all tests but those of `make clients`
 	$(CLEAN_ENV) MCP1_PYTHON="$(CURDIR)/$(MCP1)/bin/python" $(BIN)/python -m pytest -n auto $(ARGS)
+
+clients: $(VENV)/ready $(JS)/node_modules/ready  ## run real SDKs and coding agents through the proxy; they take 2 GB
+	@$(MAKE) --no-print-directory $(AIDER)/ready || echo "AIDER WAS NOT INSTALLED: it needs Python 3.10 to 3.12." >&2
+	$(CLEAN_ENV) $(BIN)/python -m pytest -n 2 --dist loadfile tests/clients $(ARGS)
 
 lint: $(VENV)/ready  ## judge form
 	$(BIN)/ruff check
@@ -37,13 +44,14 @@ types: $(VENV)/ready  ## judge types
 check: lint types test  ## everything that has to hold before a change is offered
 
 clean:  ## take away what these commands made
-	rm -rf $(VENV) $(MCP1) .venv-lock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(MCP1) $(AIDER) $(JS)/node_modules .venv-lock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find proxy tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-lock: | found-python  ## renew constraints.txt and constraints-mcp1.txt
+lock: | found-python  ## renew every constraints file
 	test -x .venv-lock/bin/uv || { "$(PYTHON)" -m venv .venv-lock && .venv-lock/bin/python -m pip install -q uv; }
 	$(call compile,constraints.txt,build,--all-extras --group test --group check pyproject.toml)
 	$(call compile,constraints-mcp1.txt,mcp1,)
+	$(call compile,tests/clients/constraints-aider.txt,aider,)
 
 # The first lines of a lock say what it is for; `#:` lines name what it holds beside the project's own lists.
 define compile
@@ -62,6 +70,17 @@ $(VENV)/ready: constraints.txt pyproject.toml | found-python
 
 $(MCP1)/ready: constraints-mcp1.txt | found-python
 	$(call install,$(MCP1),constraints-mcp1.txt)
+	touch $@
+
+# Not `npm ci`: the lock lacks packages for other platforms that the registry it was made with does not carry.
+$(JS)/node_modules/ready: $(JS)/package.json $(JS)/package-lock.json
+	@command -v npm >/dev/null || { echo "The clients need Node.js 20 or newer with npm." >&2; exit 1; }
+	@echo "setting up $(JS)/node_modules with Node.js $$(node --version)"
+	cd $(JS) && npm install --no-save --loglevel=error
+	touch $@
+
+$(AIDER)/ready: tests/clients/constraints-aider.txt | found-python
+	$(call install,$(AIDER),tests/clients/constraints-aider.txt)
 	touch $@
 
 # Exactly what the lock lists, pip included, and only files with its hashes. Code is compiled when it is first imported:
