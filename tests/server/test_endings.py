@@ -129,7 +129,7 @@ async def test_a_stream_that_is_cut_is_charged_what_was_seen_of_it(front, gatewa
 async def test_a_stream_with_hidden_thinking_that_is_cut_is_charged_at_its_hold(front, gateway, asked, basis):
     """What is seen of such an answer says nothing of what was thought, and thinking is charged."""
     gateway.set_fault("cut", after=2)
-    await front.post("/v1/messages", {**NATIVE, "stream": True, **asked})
+    await front.post("/v1/messages", {**NATIVE, "max_tokens": 4000, "stream": True, **asked})
     assert ended(front).charge.basis is basis
 
 
