@@ -29,14 +29,13 @@ WHOLE_MAX: Final = 4 * 1024 * 1024
 ERROR_MAX: Final = 64 * 1024
 """Bytes of an error answer that are read."""
 
-HEARTBEAT: Final = b": heartbeat\n\n"
-BROKE_SENTENCE: Final = "The gateway's answer broke off before its end."
-
 
 async def relay(call: Call, parts: Parts) -> web.StreamResponse:
     """Pass the answer on; always the last stage. Raises ProxyError as long as nothing is out."""
     assert call.source is not None
     answer = await call.source.head()
+    if answer.status != 401 and call.gateway_key is None:
+        parts.state.key_refused = False
     if answer.status >= 600:
         raise _nonsense(call, f"status {answer.status}, which does not exist")
     if answer.status >= 400:

@@ -237,6 +237,24 @@ async def test_a_gateway_that_refuses_our_key_is_our_fault_not_the_callers(gatew
             assert (ready.status, await ready.text()) == (503, "gateway_key_refused\n")
 
 
+async def test_a_key_that_is_taken_again_makes_the_proxy_ready_again(front, gateway):
+    gateway.set_fault("401", times=1)
+    for status, ready in ((502, 503), (200, 200)):
+        assert (await front.post("/v1/chat/completions", CHAT)).status == status
+        async with front.client.get(front.running.admin_url + "/readyz") as answer:
+            assert answer.status == ready
+
+
+async def test_a_key_file_is_read_again_when_the_gateway_refuses_the_key(gateway, tmp_path):
+    """A rotated key needs no restart: the first refused call makes the proxy read it."""
+    path = tmp_path / "key"
+    path.write_text("sk-emu-revoked\n")
+    path.chmod(0o600)
+    async with proxied(gateway.url, key=None, upstream_key_file=str(path)) as front:
+        path.write_text("sk-emu-alpha-1\n")
+        assert [(await front.post("/v1/chat/completions", CHAT)).status for _ in range(2)] == [502, 200]
+
+
 async def test_only_allowed_header_lines_go_up(front, gateway):
     sent = {
         "X-Stainless-Lang": "python",
