@@ -5,7 +5,7 @@ that readers look at, for texts too long to decode.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
@@ -65,6 +65,9 @@ _CHAT_THOUGHTS: Final = ("reasoning_content", "reasoning")
 def read_chat(answer: Answer, _name: bytes, tree: Tree) -> None:
     """A chunk of a chat stream, or a whole completion."""
     choices = tree.get("choices")
+    if type(choices) is list and len(choices) == 1 and _is_running_text(choices[0], tree):
+        _note_running_text(answer, choices[0], tree)
+        return
     if not answer.model:
         answer.model = word(tree.get("model"))
     if tree.get("error"):
@@ -79,6 +82,28 @@ def read_chat(answer: Answer, _name: bytes, tree: Tree) -> None:
         answer.settled = answer.finish_reason is not None
     if "credits" in tree:
         note_credits(answer, tree["credits"])
+
+
+_RUNNING: Final = frozenset({"content", "role"})
+
+
+def _is_running_text(choice: Any, tree: Tree) -> bool:
+    """One more bit of text and nothing else: 99 of 100 chunks."""
+    if type(choice) is not dict or choice.get("finish_reason") or tree.get("usage"):
+        return False
+    delta = choice.get("delta")
+    plain = type(delta) is dict and type(delta.get("content")) is str and delta.keys() <= _RUNNING
+    return plain and "error" not in tree and "credits" not in tree and type(choice.get("index", 0)) is int
+
+
+def _note_running_text(answer: Answer, choice: Tree, tree: Tree) -> None:
+    answer.begun = True
+    answer.model = answer.model or word(tree.get("model"))
+    if text := choice["delta"]["content"]:
+        answer.answered = True
+        answer.text_bytes += text_size(text)
+        if len(answer.open_choices) < _OPEN_CHOICES_MAX:
+            answer.open_choices.add(choice.get("index", 0))
 
 
 def _read_choice(answer: Answer, choice: Tree) -> None:

@@ -5,6 +5,7 @@ A *hold* reserves credits for one call before its first byte is sent. It ends at
 never changed; `Projection` is their sum and can be rebuilt from them.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -299,7 +300,7 @@ class Projection:
     held: dict[str, int] = field(default_factory=dict)
     spent: dict[str, int] = field(default_factory=dict)
     calls: int = 0
-    _resolved: dict[str, HoldState] = field(default_factory=dict)
+    _resolved: OrderedDict[str, HoldState] = field(default_factory=OrderedDict)
 
     def apply(self, step: Step) -> Outcome:
         """Take one step. Only an `OK` step changes anything."""
@@ -323,7 +324,7 @@ class Projection:
             self.holds.pop(step.hold, None)
             self._resolved[step.hold] = after
             while len(self._resolved) > self.resolved_max:
-                del self._resolved[next(iter(self._resolved))]
+                self._resolved.popitem(last=False)
         return outcome
 
     def known(self, hold: str) -> HoldState | None:

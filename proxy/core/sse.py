@@ -104,6 +104,9 @@ class Reader:
             self._after_cr = False
         if not chunk:
             return
+        if chunk.endswith(b"\n\n") and not self._first and self.at_boundary and b"\r" not in chunk:
+            self._whole_events(chunk, events)
+            return
         self._after_cr = chunk.endswith(b"\r")
         lines = chunk.splitlines()  # of bytes: at CR, LF and CRLF only
         rest = b"" if self._after_cr or chunk.endswith(b"\n") else lines.pop()
@@ -122,6 +125,20 @@ class Reader:
                 self._dispatch(events)
         if rest:
             self._hold(rest)
+
+    def _whole_events(self, chunk: bytes, events: list[Event]) -> None:
+        """Nearly every piece of nearly every stream: whole events, one line of data each."""
+        self._after_cr = False
+        for block in chunk[:-2].split(b"\n\n"):
+            if block.startswith(b"data: ") and b"\n" not in block and len(block) > 6:
+                events.append(Event(b"", block[6:]))
+                continue
+            for line in block.split(b"\n"):
+                if line:
+                    self._field(line)
+                else:
+                    self._dispatch(events)
+            self._dispatch(events)
 
     def _finish(self, piece: bytes) -> bytes | None:
         """The line at hand ends with this piece: give it whole, or None when it was too long to keep."""

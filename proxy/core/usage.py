@@ -116,7 +116,8 @@ class Meter:
             return False
         if not isinstance(tree, dict):
             return False
-        if b'"credits"' in text or "credits" in tree:
+        response = tree.get("response")
+        if "credits" in tree or (isinstance(response, dict) and "credits" in response):
             _exact_credits(tree, text)
         self._read(self._answer, name, tree)
         return True

@@ -13,7 +13,7 @@ from typing import Final
 LINES_MAX: Final = 10_000
 """Lines that wait for a slow reader: some seconds of full traffic, about 5 MB."""
 
-GATHER_S: Final = 0.02
+GATHER_S: Final = 0.1
 """How long lines are gathered before they are written together; nobody reads a log faster."""
 
 
