@@ -134,17 +134,80 @@ async def test_a_refusal_is_an_error_of_its_status(client, fault, status, call):
     assert (type(caught.value), caught.value.status) == (fault, status)
 
 
-async def test_a_group_administrator_reaches_exactly_what_is_delegated(service):
+IN_SCOPE = {
+    "read": lambda client, group: client.read(group),
+    "change": lambda client, group: client.change(group, {"credit_quota": 5}),
+    "create": lambda client, group: client.create({**NEW, "member_group_type_id": 1, "parent_id": group}),
+    "add": lambda client, group: client.add_members(group, [105]),
+    "addable": lambda client, group: client.addable_members(group),
+    "move members": lambda client, group: client.move_members(group, 2, [105]),
+    "move members in": lambda client, group: client.move_members(2, group, [105]),
+    "remove one": lambda client, group: client.remove_member(group, 105),
+    "remove many": lambda client, group: client.remove_members(group, [103]),
+    "designate": lambda client, group: client.designate(group, 104),
+    "administrators": lambda client, group: client.administrators(group),
+    "dismiss": lambda client, group: client.dismiss(group, 104),
+    "agents": lambda client, group: client.agents(group),
+    "agent": lambda client, group: client.set_agent(group, "law_in_data", False),
+    "place": lambda client, group: client.move(group, 2),
+    "place below": lambda client, group: client.move(3, group),
+    "delete": lambda client, group: client.delete(group),
+}
+"""What a group administrator may do in a group of theirs."""
+
+MASTERS_ONLY = {
+    "create at the root": lambda client: client.create(NEW),
+    "move to the root": lambda client: client.move(3, None),
+    "include descendants": lambda client: client.designate(2, 102, include_descendants=True),
+    "read permissions": lambda client: client.permissions(2),
+    "set permissions": lambda client: client.set_permissions(2, {"permissions": {"file_upload": True}}),
+}
+
+
+@pytest.mark.parametrize("name", IN_SCOPE)
+async def test_a_group_administrator_is_refused_outside_of_what_is_delegated(service, name):
+    async with client_of(service, "delegate") as delegate:
+        with pytest.raises(NotPermitted, match="inactive, no administrator, or the group is not delegated"):
+            await IN_SCOPE[name](delegate, 4)
+
+
+async def test_a_group_administrator_may_do_everything_else_where_it_is_delegated(service):
+    """One group goes through all of it, with who is in it and in the group above as each step needs it."""
+    tenant = service.tenant
+    tenant.add(tenant.groups[3], [104])
+    async with client_of(service, "delegate") as delegate:
+        for name, call in IN_SCOPE.items():
+            match name:
+                case "create":
+                    await delegate.delete((await call(delegate, 3)).id)
+                case "place below":
+                    await delegate.move(
+                        (await delegate.create({**NEW, "member_group_type_id": 1, "parent_id": 2})).id, 3
+                    )
+                case "move members in" | "remove one":
+                    tenant.add(tenant.groups[2], [105])
+                    tenant.add(tenant.groups[3], [105])
+                    await call(delegate, 3)
+                case "delete":
+                    await delegate.delete(tenant.below(3)[0].ident)
+                    await call(delegate, 3)
+                case _:
+                    await call(delegate, 3)
+    assert 3 not in tenant.groups
+
+
+@pytest.mark.parametrize("name", MASTERS_ONLY)
+async def test_what_only_a_master_administrator_may_do(service, name):
+    async with client_of(service, "delegate") as delegate, client_of(service) as master:
+        with pytest.raises(NotPermitted):
+            await MASTERS_ONLY[name](delegate)
+        await MASTERS_ONLY[name](master)
+
+
+async def test_lists_and_bulk_calls_of_a_group_administrator_keep_to_what_is_delegated(service):
+    service.tenant.groups[3].member_quota = service.tenant.groups[4].member_quota = 1
     async with client_of(service, "delegate") as delegate:
         assert sorted([row.id async for row in delegate.overview()]) == [2, 3]
         assert [row.id async for row in delegate.managed_groups()] == [3, 2]
-        assert (await delegate.create({**NEW, "member_group_type_id": 1, "parent_id": 3})).parent_id == 3
-        await delegate.change(3, {"credit_quota": 5})
         assert (await delegate.set_models([3, 4], {5: False})).failed == (ItemFailure(4, "forbidden"),)
-        for refused in (
-            delegate.read(4), delegate.create(NEW), delegate.permissions(2), delegate.change(1, {"credit_quota": 5}),
-            delegate.move(3, None), delegate.designate(2, 102, include_descendants=True),
-            delegate.move_members(3, 4, [103]),
-        ):  # fmt: skip
-            with pytest.raises(NotPermitted, match="inactive, no administrator, or the group is not delegated"):
-                await refused
+        assert (await delegate.set_credit_limits([3, 4], 5)).failed == (ItemFailure(4, "forbidden"),)
