@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import Any, Final, TextIO
 
 import orjson
-import structlog
 
 from proxy.config.secret import Secret
 from proxy.config.settings import LogFormat, LogLevel
@@ -51,7 +50,6 @@ _FIGURES: Final = frozenset({int, float, bool, type(None)})
 MASK: Final = "***"
 
 _Event = MutableMapping[str, Any]
-_Processor = Callable[[Any, str, _Event], Any]
 
 
 class RequestLog:
@@ -68,33 +66,33 @@ class RequestLog:
     ) -> None:
         """secrets: known ones, masked wherever they appear. clock: seconds since the epoch."""
         self._least = _RANK[level]
-        render = _console if form is LogFormat.CONSOLE else _json
-        processors: list[_Processor] = [_stamp(clock), _clean(secrets), render]
-        self._log = structlog.wrap_logger(
-            _Writer(write), processors=processors, wrapper_class=structlog.BoundLogger, context_class=dict
-        ).bind()  # once: what `wrap_logger` gives would bind itself anew for every line
+        self._write = write
+        self._clock = clock
+        self._clean = _cleaner(secrets)
+        self._render = _console if form is LogFormat.CONSOLE else _json
 
     def request(self, event: Mapping[str, Any]) -> None:
         """The story of one request: id, team, key, route, model, stage, ending, status, held, charged, …"""
         if self._least <= 20:
-            self._log.info("request", **_named(event))
+            self._line("info", "request", event)
 
     def note(self, level: str, event: str, **fields: Any) -> None:
         """Something about the process. level: a word of `LogLevel`."""
         if self._least <= _RANK[LogLevel(level)]:
-            getattr(self._log, level)(event, **_named(fields))
+            self._line(level, event, fields)
+
+    def _line(self, level: str, name: str, fields: Mapping[str, Any]) -> None:
+        if not _TAKEN.isdisjoint(fields):
+            fields = {f"{key}_" if key in _TAKEN else key: value for key, value in fields.items()}
+        at = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        event = {"time": at, "level": level, "event": name}
+        for key, value in fields.items():
+            event[str(key)] = value
+        self._write(self._render(self._clean(event)))
 
 
-class _Writer:
-    """What structlog calls with the finished line, whichever the level."""
-
-    def __init__(self, write: Callable[[bytes], object]) -> None:
-        self._write = write
-
-    def _line(self, line: bytes) -> None:
-        self._write(line)
-
-    debug = info = warning = error = _line
+_TAKEN: Final = frozenset({"event", "level", "time"})
+"""Names of the line's own fields; a field of the same name gets an underscore."""
 
 
 def open_log(
@@ -107,21 +105,7 @@ def open_log(
     return RequestLog(sink.write, form=form, level=level, secrets=secrets), sink
 
 
-def _named(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields under names that cannot clash with the event's own."""
-    taken = {"event", "level", "time"}
-    return {f"{name}_" if name in taken else str(name): value for name, value in fields.items()}
-
-
-def _stamp(clock: Callable[[], float]) -> _Processor:
-    def stamp(_: Any, level: str, event: _Event) -> _Event:
-        at = datetime.fromtimestamp(clock(), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        return {"time": at, "level": level, "event": event.pop("event"), **event}
-
-    return stamp
-
-
-def _clean(secrets: Iterable[Secret | None]) -> _Processor:
+def _cleaner(secrets: Iterable[Secret | None]) -> Callable[[_Event], _Event]:
     """Mask fields named like secrets, texts that look like one and known secrets; escape and bound what is left."""
     known = sorted({secret.reveal() for secret in secrets if secret is not None}, key=len, reverse=True)
 
@@ -146,7 +130,7 @@ def _clean(secrets: Iterable[Secret | None]) -> _Processor:
     def mask_named(name: str, value: Any) -> Any:
         return MASK if isinstance(value, _TEXTUAL) and _names_secret(name) else mask(value)
 
-    def clean(_: Any, __: str, event: _Event) -> _Event:
+    def clean(event: _Event) -> _Event:
         for name, value in event.items():
             kind = type(value)
             if kind in _FIGURES or (kind is str and is_plain(value) and not _names_secret(name)):
@@ -177,7 +161,7 @@ def printable(value: Any) -> Any:
     return value
 
 
-def _json(_: Any, __: str, event: _Event) -> bytes:
+def _json(event: _Event) -> bytes:
     try:
         return orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE)
     except TypeError:
@@ -185,7 +169,7 @@ def _json(_: Any, __: str, event: _Event) -> bytes:
         return orjson.dumps({name: printable(_text(value)) for name, value in event.items()}) + b"\n"
 
 
-def _console(_: Any, __: str, event: _Event) -> bytes:
+def _console(event: _Event) -> bytes:
     words = [str(event.pop("time"))[11:19], f"{event.pop('level'):7}", str(event.pop("event"))]
     words += [f"{name}={_quoted(value)}" for name, value in event.items() if value is not None]
     return (" ".join(words) + "\n").encode("utf-8", "backslashreplace")
