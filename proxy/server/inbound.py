@@ -1,7 +1,7 @@
 """One request as its caller sent it: raw target, raw header lines, the body on demand, whether the caller is there."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from aiohttp import http_exceptions, web
@@ -47,11 +47,16 @@ class Inbound:
 
     def header(self, name: str) -> str | None:
         """The first line of a header, by lower-case name."""
+        return self.headers.get(name)
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The first line of each header, by lower-case name."""
         if self._headers is None:
             self._headers = {}
             for line, value in self.request.headers.items():
                 self._headers.setdefault(line.lower(), value)
-        return self._headers.get(name)
+        return self._headers
 
     @property
     def header_lines(self) -> list[tuple[str, str]]:

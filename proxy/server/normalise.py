@@ -155,7 +155,7 @@ def _headers(call: Call, parts: Parts) -> dict[str, str]:
     native = call.dialect is Dialect.NATIVE
     mcp = call.dialect is Dialect.MCP
     headers = headers_up(
-        call.inbound.header_lines,
+        call.inbound.headers.items(),
         native_segment=parts.settings.native_segment if native else None,
         pin_version=call.policy.native_version is NativeVersion.PIN,
         mcp=mcp,

@@ -56,8 +56,10 @@ def _judge_host_and_origin(call: Call, parts: Parts) -> None:
 
 
 def _judge_via(call: Call, parts: Parts) -> None:
+    if call.inbound.header("via") is None:
+        return
     via = ",".join(value for name, value in call.inbound.header_lines if name.lower() == "via")
-    if via and parts.instance in via:
+    if parts.instance in via:
         raise ProxyError("loop", "The request has passed this proxy before: --upstream points back to it.")
 
 
