@@ -31,7 +31,7 @@ test: $(VENV)/ready $(MCP1)/ready | ffprobe  ## run all tests but those of `make
 	$(CLEAN_ENV) MCP1_PYTHON="$(CURDIR)/$(MCP1)/bin/python" $(BIN)/python -m pytest -n auto $(ARGS)
 
 clients: $(VENV)/ready $(JS)/node_modules/ready  ## run real SDKs and coding agents through the proxy; they take 2 GB
-	@$(MAKE) --no-print-directory $(AIDER)/ready || echo "AIDER WAS NOT INSTALLED: it needs Python 3.10 to 3.12." >&2
+	@$(MAKE) --no-print-directory $(AIDER)/ready || echo "AIDER WAS NOT INSTALLED, and its tests do not run; it needs Python 3.10 to 3.12." >&2
 	$(CLEAN_ENV) $(BIN)/python -m pytest -n 2 --dist loadfile tests/clients $(ARGS)
 
 lint: $(VENV)/ready  ## judge form
