@@ -19,7 +19,7 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python3.1
 	"$$name" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
 	&& { command -v "$$name"; break; }; done)
 
-.PHONY: help demo test clients lint types check lock clean
+.PHONY: help demo test clients lint types check bench lock clean
 
 help:  ## say what there is
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
@@ -42,6 +42,10 @@ types: $(VENV)/ready  ## judge types
 	$(BIN)/mypy
 
 check: lint types test  ## everything that has to hold before a change is offered
+
+# QUICK=1 for one short round, ROUNDS=, SECONDS=, ONLY=cell,cell and WHO=candidate,candidate for parts of it.
+bench: $(VENV)/ready  ## measure the proxy beside others, and write bench/RESULTS.md
+	$(CLEAN_ENV) $(BIN)/python -m bench
 
 clean:  ## take away what these commands made
 	rm -rf $(VENV) $(MCP1) $(AIDER) $(JS)/node_modules .venv-lock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,187 @@
+"""What is measured of a running candidate: a table of cells, each a coroutine that returns figures by name."""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bench.load import Run, Seen, Target, callers, percentile, question, run
+from bench.process import Process
+from bench.stuck import stick
+
+Figures = dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A running candidate, or the gateway itself. process: None for the gateway. admin: port of our own admin."""
+
+    target: Target
+    process: Process | None
+    admin: int
+    seconds: float
+
+    def cpu_s(self) -> float:
+        return self.process.cpu_s() if self.process is not None else 0.0
+
+    async def quiet(self) -> None:
+        """Wait, ten seconds at most, until the candidate has nothing more to do."""
+        for _ in range(100):
+            used_s = self.cpu_s()
+            await asyncio.sleep(0.1)
+            if self.cpu_s() - used_s < 0.01:
+                return
+
+    async def load(self, body: bytes, count: int) -> Run:
+        """So many callers for the usual time, once it has done with those before."""
+        await self.quiet()
+        return await run(self.target, body, count=count, warm_s=0.5, seconds=self.seconds, cpu=self.cpu_s)
+
+
+def _latency(name: str, values: list[float]) -> Figures:
+    found = {f"{name} p50 ms": percentile(values, 0.5), f"{name} p99 ms": percentile(values, 0.99)}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _json(count: int) -> Callable[[Subject], Coroutine[Any, Any, Figures]]:
+    async def cell(subject: Subject) -> Figures:
+        got = await subject.load(question(), count)
+        return {
+            "req/s": got.seen.answers / got.seconds,
+            **_latency("latency", got.seen.latency_ms),
+            "cpu us": 1e6 * got.cpu_s / max(1, got.seen.answers),
+            "busy %": 100 * got.cpu_s / got.seconds,
+            "bad": got.seen.bad,
+        }
+
+    return cell
+
+
+def _streams(count: int, shape: str) -> Callable[[Subject], Coroutine[Any, Any, Figures]]:
+    async def cell(subject: Subject) -> Figures:
+        got = await subject.load(question(stream=shape), count)
+        return {
+            "events/s": got.seen.events / got.seconds,
+            **_latency("first byte", got.seen.first_byte_ms),
+            **_latency("chunk delay", got.seen.delay_ms),
+            "cpu us per event": 1e6 * got.cpu_s / max(1, got.seen.events),
+            "bad": got.seen.bad,
+        }
+
+    return cell
+
+
+IDLE: Final = 1000
+
+
+async def _idle(subject: Subject) -> Figures:
+    """Memory of streams that are open and silent, and what it costs to keep them."""
+    assert subject.process is not None
+    before_mib = subject.process.memory_mib()
+    seen = Seen()
+    body = question(stream="events=2 every_ms=1 hold_s=60 bytes=0")
+    asking = await callers(subject.target, subject.target.post(body), seen, IDLE, once=True)
+    for _ in range(100):
+        if seen.events >= 2 * IDLE:
+            break
+        await asyncio.sleep(0.1)
+    await asyncio.sleep(0.3)
+    kib = (subject.process.memory_mib() - before_mib) * 1024 / IDLE
+    for caller in asking:
+        caller.stop()
+    await asyncio.sleep(0.5)
+    return {"KiB per stream": kib, "events seen": seen.events}
+
+
+async def _neighbour(subject: Subject) -> Figures:
+    """A caller's latency alone, and with four times 200 connections stuck beside it."""
+    alone = await subject.load(question(), 1)
+    stuck = await stick(subject.target, 200)
+    beside = await subject.load(question(), 1)
+    for one in stuck:
+        one.transport.abort()
+    await asyncio.sleep(0.5)
+    before, after = (percentile(got.seen.latency_ms, 0.5) for got in (alone, beside))
+    if before is None or after is None:
+        return {"bad": 1}
+    return {"alone p50 ms": before, "beside p50 ms": after, "ratio": after / before, "bad": beside.seen.bad}
+
+
+async def _stall(subject: Subject) -> Figures:
+    """How long a health check waits at most: with nothing else going on, during a 25 MB body, during a scrape."""
+    host = f"Host: 127.0.0.1:{subject.target.port}\r\n"
+    ping = f"GET /-/health HTTP/1.1\r\n{host}\r\n".encode()
+    body = subject.target.post(question(characters=25_000_000))
+    await _many_models(subject)
+    seen = Seen()
+    (pinging,) = await callers(subject.target, ping, seen, 1)
+    figures: Figures = {}
+    for name, doing in (
+        ("quiet", asyncio.sleep(0.5)),
+        ("first 25 MB", _asked(subject.target.port, body)),
+        ("next 25 MB", _asked(subject.target.port, body)),
+        ("scrape", _asked(subject.admin, f"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:{subject.admin}\r\n\r\n".encode())),
+    ):
+        await asyncio.sleep(0.2)
+        seen.clear()
+        began_s = time.monotonic()
+        figures[f"{name} bytes"] = await doing or 0
+        figures[f"{name} took ms"] = (time.monotonic() - began_s) * 1000
+        await asyncio.sleep(0.05)
+        figures[f"{name} longest ms"] = max(seen.latency_ms, default=figures[f"{name} took ms"])
+    pinging.stop()
+    return figures
+
+
+MODELS: Final = 200
+
+
+async def _many_models(subject: Subject) -> None:
+    """So many models have been called once, so that a scrape has something to tell."""
+    for number in range(MODELS):
+        await _asked(subject.target.port, subject.target.post(question(model=f"bench-{number}")))
+
+
+async def _asked(port: int, request: bytes) -> int:
+    """Ask once on a connection of its own; the length of what came."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request)
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = next((line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")), b":0")
+    answer = await reader.readexactly(int(length.partition(b":")[2]))
+    writer.transport.abort()
+    if head[9:12] != b"200":
+        raise RuntimeError(f"not 200: {(head + answer)[:300]!r}")
+    return len(answer)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One row of the table.
+
+    heavy:   also run on candidates that are too slow for the rest.
+    who:     names of the candidates; empty: all, and the gateway itself.
+    streams: needs a candidate that relays.
+    """
+
+    measure: Callable[[Subject], Coroutine[Any, Any, Figures]]
+    heavy: bool = False
+    who: tuple[str, ...] = ()
+    streams: bool = False
+
+
+OURS: Final = ("sluicegate",)
+LIGHT: Final = ("sluicegate", "aiohttp relay", "nginx")
+
+CELLS: Final[Mapping[str, Cell]] = {
+    "json-1": Cell(_json(1), heavy=True),
+    "json-32": Cell(_json(32), heavy=True),
+    "json-128": Cell(_json(128)),
+    "stream-1": Cell(_streams(1, "events=3 every_ms=5 hold_s=0 bytes=0"), heavy=True, streams=True),
+    "paced-200": Cell(_streams(200, "events=60 every_ms=50 hold_s=0 bytes=0"), streams=True),
+    "unpaced-50": Cell(_streams(50, "events=400 every_ms=0 hold_s=0 bytes=0"), streams=True),
+    "neighbour": Cell(_neighbour, who=LIGHT),
+    "stall": Cell(_stall, who=OURS),
+    "idle-1000": Cell(_idle, who=LIGHT),
+}
