@@ -35,11 +35,21 @@ DIRECT: Final = "direct"
 """The name under which the gateway itself is measured."""
 
 
+class Gateway:
+    """The fake gateway all candidates stand before."""
+
+    def __init__(self) -> None:
+        self.port: Final = free_port()
+        command = [sys.executable, "-m", "bench.gateway", str(self.port)]
+        self.process: Final = Process.start(command, core=OTHER_CORE, log=HOME / "gateway.log", env={}, folder=ROOT)
+
+
 class Started:
     """A candidate that answers, and how long that took it, in seconds."""
 
-    def __init__(self, candidate: Candidate, gateway: int) -> None:
-        place = Place(free_port(), gateway, free_port())
+    def __init__(self, candidate: Candidate, gateway: Gateway) -> None:
+        place = Place(free_port(), gateway.port, free_port())
+        self.gateway: Final = gateway
         self.target: Final = Target(place.port, candidate.headers(place))
         self.admin: Final = place.admin
         log = HOME / f"{candidate.command.__module__.rpartition('.')[2]}.log"
@@ -55,7 +65,7 @@ class Started:
             raise
 
     def subject(self) -> Subject:
-        return Subject(self.target, self.process, self.admin, SECONDS)
+        return Subject(self.target, self.process, self.gateway.process, self.admin, SECONDS)
 
 
 def main() -> None:
@@ -66,26 +76,19 @@ def main() -> None:
     present = [candidate for candidate in _asked_for() if _present(candidate, taken)]
     if not (QUICK or ONLY):
         taken.install = weigh()
-    gateway_port = free_port()
-    gateway = Process.start(
-        [sys.executable, "-m", "bench.gateway", str(gateway_port)],
-        core=OTHER_CORE,
-        log=HOME / "gateway.log",
-        env={},
-        folder=ROOT,
-    )
+    gateway = Gateway()
     heavy: dict[str, Started] = {}
     try:
         time.sleep(1)
         for candidate in [one for one in present if one.heavy]:
-            _start_heavy(candidate, gateway_port, heavy, taken)
+            _start_heavy(candidate, gateway, heavy, taken)
         for number in range(ROUNDS):
-            taken.rounds.append(_round(number, present, gateway_port, heavy, taken))
+            taken.rounds.append(_round(number, present, gateway, heavy, taken))
             (HOME / "results.json").write_text(json.dumps(taken.rounds, indent=1))
     finally:
         for started in heavy.values():
             started.process.end()
-        gateway.end()
+        gateway.process.end()
     taken.load_after = load_average()
     write(taken, Path(__file__).parent / "RESULTS.md" if not (QUICK or ONLY or WHO) else HOME / "RESULTS.md")
 
@@ -102,7 +105,7 @@ def _present(candidate: Candidate, taken: Taken) -> bool:
     return why is None
 
 
-def _start_heavy(candidate: Candidate, gateway: int, heavy: dict[str, Started], taken: Taken) -> None:
+def _start_heavy(candidate: Candidate, gateway: Gateway, heavy: dict[str, Started], taken: Taken) -> None:
     try:
         heavy[candidate.name] = started = Started(candidate, gateway)
     except RuntimeError as error:
@@ -114,8 +117,9 @@ def _start_heavy(candidate: Candidate, gateway: int, heavy: dict[str, Started], 
     started.process.pause()
 
 
-def _round(number: int, present: list[Candidate], gateway: int, heavy: dict[str, Started], taken: Taken) -> Round:
-    figures: Round = {DIRECT: _cells(DIRECT, Subject(Target(gateway), None, 0, SECONDS), heavy=False, relays=True)}
+def _round(number: int, present: list[Candidate], gateway: Gateway, heavy: dict[str, Started], taken: Taken) -> Round:
+    direct = Subject(Target(gateway.port), None, gateway.process, 0, SECONDS)
+    figures: Round = {DIRECT: _cells(DIRECT, direct, heavy=False, relays=True)}
     _tell(number, DIRECT, figures[DIRECT])
     for candidate in present:
         if candidate.heavy:

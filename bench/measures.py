@@ -8,17 +8,22 @@ from typing import Any, Final
 
 from bench.load import Run, Seen, Target, callers, percentile, question, run
 from bench.process import Process
-from bench.stuck import stick
+from bench.stuck import Stuck
 
 Figures = dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A running candidate, or the gateway itself. process: None for the gateway. admin: port of our own admin."""
+    """A running candidate, or the gateway itself.
+
+    process: None when it is the gateway that is measured.
+    admin:   port of our own admin listener.
+    """
 
     target: Target
     process: Process | None
+    gateway: Process
     admin: int
     seconds: float
 
@@ -26,11 +31,11 @@ class Subject:
         return self.process.cpu_s() if self.process is not None else 0.0
 
     async def quiet(self) -> None:
-        """Wait, ten seconds at most, until the candidate has nothing more to do."""
+        """Wait, ten seconds at most, until neither candidate nor gateway has anything more to do."""
         for _ in range(100):
-            used_s = self.cpu_s()
+            used_s = self.cpu_s() + self.gateway.cpu_s()
             await asyncio.sleep(0.1)
-            if self.cpu_s() - used_s < 0.01:
+            if self.cpu_s() + self.gateway.cpu_s() - used_s < 0.01:
                 return
 
     async def load(self, body: bytes, count: int) -> Run:
@@ -97,11 +102,9 @@ async def _idle(subject: Subject) -> Figures:
 async def _neighbour(subject: Subject) -> Figures:
     """A caller's latency alone, and with four times 200 connections stuck beside it."""
     alone = await subject.load(question(), 1)
-    stuck = await stick(subject.target, 200)
-    beside = await subject.load(question(), 1)
-    for one in stuck:
-        one.transport.abort()
-    await asyncio.sleep(0.5)
+    async with Stuck(subject.target, 200):
+        beside = await subject.load(question(), 1)
+    await subject.quiet()
     before, after = (percentile(got.seen.latency_ms, 0.5) for got in (alone, beside))
     if before is None or after is None:
         return {"bad": 1}

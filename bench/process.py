@@ -1,4 +1,4 @@
-"""Processes that are measured: each on the core it is given, CPU time and memory as the operating system counts them."""
+"""Processes that are measured: each on the core it is given, CPU time and memory as the system counts them."""
 
 import os
 import signal

@@ -2,8 +2,8 @@
 
 import asyncio
 import socket
-from functools import partial
-from typing import Final, cast
+from types import TracebackType
+from typing import Final, Self
 
 from bench.load import Target, question
 
@@ -11,51 +11,52 @@ ENDLESS: Final = question(stream="events=1000 every_ms=0 hold_s=0 bytes=8000")
 """A stream of 8 MB: more than all buffers on its way hold."""
 
 
-class Stuck(asyncio.Protocol):
-    """One connection that says so much and reads nothing."""
+class Stuck:
+    """Connections of all four kinds, bare sockets so that nothing reads from them; gone at the end of the block."""
 
-    def __init__(self, said: bytes, slow: bytes = b"") -> None:
-        """said: at once. slow: then, a byte every half second."""
-        self._said: Final = said
-        self._slow: Final = slow
-        self._at = 0
+    def __init__(self, target: Target, each: int) -> None:
+        """each: how many of every kind."""
+        self._target: Final = target
+        self._each: Final = each
+        self._sockets: Final[list[socket.socket]] = []
+        self._slow: Final[list[socket.socket]] = []
+        self._dripping: asyncio.Task[None] | None = None
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast("asyncio.Transport", transport)
-        self.transport.pause_reading()
-        self.transport.write(self._said)
-        if self._slow:
-            self._drip()
+    async def __aenter__(self) -> Self:
+        whole = self._target.post(question())
+        head, _, body = whole.partition(b"\r\n\r\n")
+        slow = head + b"\r\n\r\n"
+        for _ in range(self._each):
+            for said in (b"", head[:40], slow, self._target.post(ENDLESS)):
+                connected = await self._connected()
+                connected.send(said)
+                if said is slow:
+                    self._slow.append(connected)
+        self._dripping = asyncio.get_running_loop().create_task(self._drip(body))
+        return self
 
-    def _drip(self) -> None:
-        if not self.transport.is_closing() and self._at < len(self._slow):
-            self.transport.write(self._slow[self._at : self._at + 1])
-            self._at += 1
-            asyncio.get_running_loop().call_later(0.5, self._drip)
+    async def _connected(self) -> socket.socket:
+        sock = socket.socket()
+        self._sockets.append(sock)
+        sock.setblocking(False)
+        # Small, so that what is not read stays with the server.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", self._target.port))
+        return sock
 
+    async def _drip(self, body: bytes) -> None:
+        for at in range(len(body) - 1):
+            await asyncio.sleep(0.5)
+            for sock in list(self._slow):
+                try:
+                    sock.send(body[at : at + 1])
+                except OSError:
+                    self._slow.remove(sock)
 
-def _same(protocol: Stuck) -> Stuck:
-    return protocol
-
-
-async def stick(target: Target, each: int) -> list[Stuck]:
-    """So many of each kind; they stay until their transports are closed."""
-    whole = target.post(question())
-    head, _, body = whole.partition(b"\r\n\r\n")
-    made: list[Stuck] = []
-    for _ in range(each):
-        for protocol in (
-            Stuck(b""),
-            Stuck(head[:40]),
-            Stuck(head + b"\r\n\r\n", slow=body),
-            Stuck(target.post(ENDLESS)),
-        ):
-            sock = socket.socket()
-            sock.setblocking(False)
-            # Small, so that what is not read stays with the server.
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            loop = asyncio.get_running_loop()
-            await loop.sock_connect(sock, ("127.0.0.1", target.port))
-            await loop.create_connection(partial(_same, protocol), sock=sock)
-            made.append(protocol)
-    return made
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._dripping is not None:
+            self._dripping.cancel()
+        for sock in self._sockets:
+            sock.close()
