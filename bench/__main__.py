@@ -10,6 +10,7 @@ In turn, because a machine that is slow for a minute is then slow for all of the
 import asyncio
 import json
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterable
@@ -18,7 +19,7 @@ from typing import Final
 
 import uvloop
 
-from bench.candidates import CANDIDATES, HOME, ROOT, Candidate, Place
+from bench.candidates import CANDIDATES, HOME, KEY, ROOT, Candidate, Place
 from bench.install import weigh
 from bench.load import Target, question
 from bench.machine import load_average
@@ -31,6 +32,8 @@ ROUNDS: Final = 1 if QUICK else int(os.environ.get("ROUNDS", "5"))
 SECONDS: Final = 1.0 if QUICK else float(os.environ.get("SECONDS", "1.2"))
 ONLY: Final = tuple(filter(None, os.environ.get("ONLY", "").split(",")))
 WHO: Final = tuple(filter(None, os.environ.get("WHO", "").split(",")))
+RESULTS: Final = HOME / "RESULTS.md" if QUICK or ONLY or WHO else Path(__file__).parent / "RESULTS.md"
+"""Only a whole run replaces the figures that are under version control."""
 DIRECT: Final = "direct"
 """The name under which the gateway itself is measured."""
 
@@ -50,7 +53,7 @@ class Started:
     def __init__(self, candidate: Candidate, gateway: Gateway) -> None:
         place = Place(free_port(), gateway.port, free_port())
         self.gateway: Final = gateway
-        self.target: Final = Target(place.port, candidate.headers(place))
+        self.target: Final = Target(place.port, KEY, candidate.headers(place))
         self.admin: Final = place.admin
         log = HOME / f"{candidate.command.__module__.rpartition('.')[2]}.log"
         self.process: Final = Process.start(
@@ -70,7 +73,8 @@ class Started:
 
 def main() -> None:
     """Set up, measure, write."""
-    HOME.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(HOME / "data", ignore_errors=True)
+    (HOME / "data").mkdir(parents=True)
     os.sched_setaffinity(0, {OTHER_CORE})
     taken = Taken(rounds=[], missing={}, quick=QUICK, seconds=SECONDS, load_before=load_average())
     present = [candidate for candidate in _asked_for() if _present(candidate, taken)]
@@ -84,13 +88,14 @@ def main() -> None:
             _start_heavy(candidate, gateway, heavy, taken)
         for number in range(ROUNDS):
             taken.rounds.append(_round(number, present, gateway, heavy, taken))
+            taken.load_after = load_average()
             (HOME / "results.json").write_text(json.dumps(taken.rounds, indent=1))
+            # After each round, so that a run that is cut short has told what it found.
+            write(taken, RESULTS)
     finally:
         for started in heavy.values():
             started.process.end()
         gateway.process.end()
-    taken.load_after = load_average()
-    write(taken, Path(__file__).parent / "RESULTS.md" if not (QUICK or ONLY or WHO) else HOME / "RESULTS.md")
 
 
 def _asked_for() -> Iterable[Candidate]:

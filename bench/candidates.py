@@ -12,8 +12,10 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 HOME: Final = ROOT / "build" / "bench"
 """What other people's programs are installed into, and what all of them write."""
+POLICIES: Final = Path(__file__).resolve().parent / "policies"
 
-LITELLM_KEY: Final = "sk-bench-7f3a9c51d2e84b60a1f93c5577e01d2b"
+KEY: Final = "sk-bench-7f3a9c51d2e84b60a1f93c5577e01d2b"
+"""The key all callers show; policies/bench.yaml has its SHA-256."""
 
 NGINX_CONF: Final = """
 daemon off; master_process off; pid {home}/nginx.pid; error_log stderr crit;
@@ -72,7 +74,7 @@ class Candidate:
     command:    what starts it.
     set_up:     installs it where it is missing; the reason in words when that fails.
     heavy:      so slow that a start for every round and the largest numbers of callers would take the whole run.
-    headers:    lines its callers send.
+    headers:    lines its callers send besides the key.
     patience_s: longest time from start to a first answer.
     """
 
@@ -90,8 +92,17 @@ class Candidate:
 def _sluicegate(place: Place) -> list[str]:
     gateway, listen, admin = (f"127.0.0.1:{port}" for port in (place.gateway, place.port, place.admin))
     return [
-        *(sys.executable, "-m", "proxy", "serve", "--auth", "open", "--log-format", "json"),
-        *("--upstream", f"http://{gateway}", "--listen", listen, "--admin-listen", admin),
+        *(sys.executable, "-m", "proxy", "serve", "--log-format", "json", "--policies", str(POLICIES)),
+        *(
+            "--data",
+            str(HOME / "data" / str(place.port)),
+            "--upstream",
+            f"http://{gateway}",
+            "--listen",
+            listen,
+            "--admin-listen",
+            admin,
+        ),
     ]
 
 
@@ -120,7 +131,7 @@ def _nginx_set_up() -> str | None:
 def _litellm(folder: str) -> Callable[[Place], list[str]]:
     def command(place: Place) -> list[str]:
         conf = HOME / f"{folder}.yaml"
-        conf.write_text(LITELLM_CONF.format(gateway=place.gateway, key=LITELLM_KEY))
+        conf.write_text(LITELLM_CONF.format(gateway=place.gateway, key=KEY))
         binaries = HOME / folder / "bin"
         return [
             *(str(binaries / "python"), str(binaries / "litellm"), "--config", str(conf), "--num_workers", "1"),
@@ -173,16 +184,12 @@ def _tried(command: list[str]) -> str | None:
 
 def _portkey_headers(place: Place) -> tuple[str, ...]:
     url = f"http://127.0.0.1:{place.gateway}/v1"
-    return ("Authorization: Bearer sk-bench", "x-portkey-provider: openai", f"x-portkey-custom-host: {url}")
-
-
-def _litellm_headers(_: Place) -> tuple[str, ...]:
-    return (f"Authorization: Bearer {LITELLM_KEY}",)
+    return ("x-portkey-provider: openai", f"x-portkey-custom-host: {url}")
 
 
 SLUICEGATE: Final = Candidate(
     "sluicegate",
-    "this proxy: holds, meter, metrics and a JSON line per request, all on",
+    "this proxy, all on: a key, two budgets, holds in a ledger that survives a power cut, meter, metrics, a log line",
     _sluicegate,
     env={"SLUICEGATE_UPSTREAM_KEY": "sk-upstream-of-bench"},
 )
@@ -202,7 +209,6 @@ CANDIDATES: Final[tuple[Candidate, ...]] = (
         _litellm_set_up("litellm", "1.108.7", "httptools", "opentelemetry-sdk", "prisma", "async_timeout"),
         heavy=True,
         env=LITELLM_ENV,
-        headers=_litellm_headers,
         patience_s=120.0,
     ),
     Candidate(
@@ -212,7 +218,6 @@ CANDIDATES: Final[tuple[Candidate, ...]] = (
         _litellm_set_up("litellm-1.74", "1.74.9"),
         heavy=True,
         env=LITELLM_ENV,
-        headers=_litellm_headers,
         patience_s=120.0,
     ),
     Candidate(

@@ -22,9 +22,10 @@ LAST_CHUNK: Final = b"0\r\n\r\n"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where callers call. headers: lines that one candidate needs more than others."""
+    """Where callers call. headers: lines that one candidate needs besides the key."""
 
     port: int
+    key: str = ""
     headers: tuple[str, ...] = ()
 
     def post(self, body: bytes, path: str = "/v1/chat/completions") -> bytes:
@@ -36,7 +37,8 @@ class Target:
             "Accept: application/json",
             "User-Agent: bench/1",
             f"Content-Length: {len(body)}",
-            *(self.headers or ("Authorization: Bearer sk-bench",)),
+            f"Authorization: Bearer {self.key}",
+            *self.headers,
         ]
         return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 

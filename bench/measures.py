@@ -184,7 +184,7 @@ CELLS: Final[Mapping[str, Cell]] = {
     "stream-1": Cell(_streams(1, "events=3 every_ms=5 hold_s=0 bytes=0"), heavy=True, streams=True),
     "paced-200": Cell(_streams(200, "events=60 every_ms=50 hold_s=0 bytes=0"), streams=True),
     "unpaced-50": Cell(_streams(50, "events=400 every_ms=0 hold_s=0 bytes=0"), streams=True),
-    "neighbour": Cell(_neighbour, who=LIGHT),
+    "neighbour": Cell(_neighbour, who=("sluicegate", "aiohttp relay")),
     "stall": Cell(_stall, who=OURS),
     "idle-1000": Cell(_idle, who=LIGHT),
 }
