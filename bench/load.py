@@ -54,7 +54,11 @@ def question(*, stream: str = "", model: str = "bench", characters: int = 0) -> 
 
 @dataclass(slots=True)
 class Seen:
-    """What callers saw. bad: answers other than 200, and connections that broke."""
+    """What callers saw.
+
+    bad:      answers other than 200, and connections that broke.
+    since_ns: what was asked before, while warming up, has no latency.
+    """
 
     latency_ms: list[float] = field(default_factory=list)
     first_byte_ms: list[float] = field(default_factory=list)
@@ -63,6 +67,7 @@ class Seen:
     events: int = 0
     bad: int = 0
     sample: bytes = b""
+    since_ns: int = 0
 
     def clear(self) -> None:
         """Forget what was seen while warming up."""
@@ -70,6 +75,7 @@ class Seen:
         self.first_byte_ms.clear()
         self.delay_ms.clear()
         self.answers = self.events = self.bad = 0
+        self.since_ns = time.monotonic_ns()
 
 
 class Caller(asyncio.Protocol):
@@ -142,7 +148,8 @@ class Caller(asyncio.Protocol):
     def _done(self) -> None:
         seen = self._seen
         seen.answers += 1
-        seen.latency_ms.append((time.monotonic_ns() - self._asked_ns) / 1e6)
+        if self._asked_ns >= seen.since_ns:
+            seen.latency_ms.append((time.monotonic_ns() - self._asked_ns) / 1e6)
         if not (self.stopped or self._once):
             self._ask()
 
