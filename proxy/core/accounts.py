@@ -78,6 +78,9 @@ class Account:
 
 Key = tuple[str, tuple[str, ...], float]
 
+PRUNED_FROM: Final = 1024
+"""Accounts below this number are all kept; above it, ended ones go each time the number has doubled."""
+
 
 class Accounts:
     """All accounts under one policy."""
@@ -87,12 +90,15 @@ class Accounts:
         self._accounts: Final[dict[Key, Account]] = {}
         self._holds: Final[dict[str, list[tuple[Account, Drawn]]]] = {}
         self._now_s = -inf
+        self._prune_at = PRUNED_FROM
 
     def _account(self, budget: Budget, group: tuple[str, ...], at_s: float) -> Account:
         window = budget.window.window(at_s) if isinstance(budget.window, Calendar) else None
         key = (budget.name, group, window.start_s if window else 0.0)
         account = self._accounts.get(key)
         if account is None:
+            if len(self._accounts) >= self._prune_at:
+                self.prune()
             account = self._accounts[key] = Account(window)
         if isinstance(budget.window, Sliding):
             account.forget(self._now_s - budget.window.seconds)
@@ -170,11 +176,16 @@ class Accounts:
     def prune(self) -> None:
         """Let go of windows that have ended and are not needed for an open hold."""
         needed = {id(account) for places in self._holds.values() for account, _ in places}
+        span_s = {budget.name: budget.window.seconds for budget in self.budgets if isinstance(budget.window, Sliding)}
         for key, account in list(self._accounts.items()):
-            ended = account.window is not None and account.window.end_s <= self._now_s
-            empty = account.window is None and not account.log
-            if (ended or empty) and id(account) not in needed:
+            if account.window is None:
+                account.forget(self._now_s - span_s[key[0]])
+                ended = not account.log
+            else:
+                ended = account.window.end_s <= self._now_s
+            if ended and id(account) not in needed:
                 del self._accounts[key]
+        self._prune_at = max(PRUNED_FROM, 2 * len(self._accounts))
 
 
 def _refusal(budget: Budget, group: tuple[str, ...], account: Account, asked: int) -> Refusal | None:

@@ -1,10 +1,11 @@
 """A budget is a ceiling: stories of one account, and properties over any sequence of holds, endings and clocks."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from proxy.core.accounts import Accounts, Why
+from proxy.core.accounts import PRUNED_FROM, Accounts, Why
 from proxy.core.ledger import Basis, Charge, Ending, Facts, Hold, Outcome, Projection, Settle, Void
 from proxy.core.limits import Budget, Each, Match, drawn
 from proxy.core.windows import Calendar, Per, Sliding
@@ -235,3 +236,21 @@ def test_a_budget_that_is_new_begins_with_what_its_window_already_used(budget):
     accounts.hold("open", facts(), 3, 60.0)
     assert accounts.used(budget, (), 70.0) == (7, 3)
     assert accounts.judge(facts(), 1, 70.0) is not None
+
+
+@pytest.mark.parametrize("settled", [True, False])
+@pytest.mark.parametrize("window", [Calendar(Per.HOUR), Sliding(3600.0)])
+def test_ended_windows_of_many_keys_do_not_pile_up_and_open_ones_all_stay(window, settled):
+    budget = Budget("b", 100, window, each=Each.KEY)
+    accounts = Accounts([budget])
+    for hour in range(8):
+        for number in range(PRUNED_FROM // 2):
+            who, name, at_s = facts(key=f"k{number}-{hour}"), f"{number}-{hour}", hour * 7200.0
+            assert accounts.judge(who, 60, at_s) is None
+            accounts.hold(name, who, 60, at_s)
+            if settled:
+                accounts.end(name, 60)
+    kept = len(accounts._accounts)
+    assert kept <= PRUNED_FROM if settled else kept == 8 * (PRUNED_FROM // 2)
+    for number in range(PRUNED_FROM // 2):
+        assert accounts.judge(facts(key=f"k{number}-7"), 60, 7 * 7200.0).why is (Why.EXHAUSTED if settled else Why.BUSY)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from proxy.core.ledger import Basis, Charge, Ending, Expire, Facts, Hold, Outcome, Settle, Void
 from proxy.core.limits import drawn
 from proxy.stores.ledger.contract import LedgerUnavailable
-from proxy.stores.ledger.sqlite import CannotOpen, SqliteLedger, loses_commits_with_two_writers
+from proxy.stores.ledger.sqlite import CannotOpen, SqliteLedger
 from tests.stores.test_contract import BUDGETS, NOW_S, RED
 
 BLUE = Facts("blue", "k", "mcp", None, "calc", "add")
@@ -221,10 +221,3 @@ async def test_kill_9_at_any_moment_loses_nothing_that_was_acknowledged(tmp_path
     assert home.unknown == kinds["hold"] - kinds["settle"]
     assert home.projection.spent["red"] == 3 * len(kinds["settle"])
     await home.close()
-
-
-@pytest.mark.parametrize(
-    ("version", "loses"), [((3, 6, 23), False), ((3, 40, 1), True), ((3, 44, 6), False), ((3, 54, 1), False)]
-)
-def test_the_fault_of_older_versions_is_known(version, loses):
-    assert loses_commits_with_two_writers(version) is loses

@@ -31,10 +31,6 @@ TOTALS_KEPT: Final = 50_000
 CHECKED_BYTES_MAX: Final = 256 * 1024 * 1024
 """Largest file that is checked whole at each start; a check reads some 500 MB a second."""
 
-_LOSES_COMMITS: Final = ((3, 7, 0), (3, 44, 6))
-"""SQLite from the first up to the second can lose commits when two connections write and checkpoint at once."""
-
-
 Dimensions = tuple[int, Facts]
 
 
@@ -292,8 +288,3 @@ async def _prepare(database: aiosqlite.Connection, path: Path, *, full: bool) ->
         await database.executescript(f"BEGIN; {schema.CREATE} COMMIT;")
     elif version > schema.VERSION:
         raise CannotOpen(f"{path} was written by a newer version of this program; use that one")
-
-
-def loses_commits_with_two_writers(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> bool:
-    """Whether this SQLite has the fault that a second connection could trigger; here there is never a second."""
-    return _LOSES_COMMITS[0] <= version < _LOSES_COMMITS[1]
