@@ -1,17 +1,25 @@
 """The gateway as our sending code sees it: one request out, one answer in, and three ways of failing.
 
-Targets go out as they came: nothing is decoded, normalised or followed. What the library raises becomes one of three
-faults here, because they cost differently: what was never sent is free, what broke or fell silent may be charged.
+Targets go out as they came: nothing is decoded, normalised, followed or repeated. What the library raises becomes one
+of three faults here, because they cost differently: what was never sent is free, what broke or fell silent may be
+charged.
+
+Of the library this uses the connections, their pool and the parser. Its session would add cookies, redirects, proxies
+and a second try, none of which may happen here, and takes three times as long for a call.
 """
 
 import asyncio
-import io
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
+from aiohttp.http import RawResponseMessage, StreamWriter
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.streams import StreamReader
 from yarl import URL
 
 from proxy.core.ledger import Ending
@@ -19,8 +27,8 @@ from proxy.core.ledger import Ending
 STREAM_LIMIT: Final = 64 * 1024
 """Bytes the library buffers of one answer before it stops reading from the gateway."""
 
-LARGE_BODY: Final = 512 * 1024
-"""Bodies above this go out in pieces, so that one of 25 MB does not hold up every other call."""
+PIECE: Final = 512 * 1024
+"""Bodies above this go out in pieces of this size, so that one of 25 MB does not hold up every other call."""
 
 
 class UpstreamFault(Exception):
@@ -66,14 +74,26 @@ class Outgoing:
 class Answer:
     """An answer whose head has arrived; the body is read piece by piece."""
 
-    __slots__ = ("_response", "content_length", "content_type", "headers", "status")
+    __slots__ = ("_connection", "_content", "_writing", "content_length", "content_type", "headers", "status")
 
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self._response = response
-        self.status: Final = response.status
-        self.headers: Final = tuple(response.headers.items())
-        self.content_type: Final = response.headers.get("Content-Type", "")
-        self.content_length: Final = response.content_length if "Content-Encoding" not in response.headers else None
+    def __init__(
+        self,
+        connection: Connection,
+        message: RawResponseMessage,
+        content: StreamReader,
+        writing: "asyncio.Future[None] | None" = None,
+    ) -> None:
+        """writing: what still sends the request's body, where the gateway answered before it had all of it."""
+        self._connection = connection
+        self._content = content
+        self._writing = writing
+        self.status: Final = message.code
+        self.headers: Final = tuple(message.headers.items())
+        self.content_type: Final = message.headers.get("Content-Type", "")
+        length = message.headers.get("Content-Length")
+        # A length says nothing about what is left of a body once the library has opened its encoding.
+        self.content_length: Final = None if length is None or "Content-Encoding" in message.headers else int(length)
+        content.on_eof(self._give_back)
 
     @property
     def is_stream(self) -> bool:
@@ -83,18 +103,32 @@ class Answer:
     async def read(self) -> bytes:
         """What has arrived since the last call, at least one byte; `b""` at the end. Raises UpstreamFault."""
         try:
-            return await self._response.content.readany()
+            return await self._content.readany()
         except (TimeoutError, aiohttp.ServerTimeoutError) as error:
             raise TimedOut("the gateway fell silent in the middle of its answer") from error
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
             raise Broke("the gateway's answer broke off") from error
 
     def close(self) -> None:
         """Give the connection up, or back when the answer was read to its end."""
-        if self._response.content.at_eof():
-            self._response.release()
+        if self._content.at_eof():
+            self._give_back()
+            return
+        if self._content.exception() is None:
+            # Whoever waits for the next piece has to hear that there will be none.
+            self._content.set_exception(aiohttp.ClientConnectionError("the answer was given up"))
+        self._give_up()
+
+    def _give_back(self) -> None:
+        if self._writing is not None and not self._writing.done():
+            self._give_up()
         else:
-            self._response.close()
+            self._connection.release()
+
+    def _give_up(self) -> None:
+        if self._writing is not None:
+            self._writing.cancel()
+        self._connection.close()
 
 
 class Upstream:
@@ -110,39 +144,92 @@ class Upstream:
         read_s:      longest silence of the gateway, in seconds.
         keepalive_s: how long an idle connection is kept; shorter than the gateway keeps it.
         """
-        self._base: Final = base
+        url = URL(base, encoded=True)
+        self._loop: Final = asyncio.get_running_loop()
+        # The pool asks a request where to connect to, and that is the same for all of ours.
+        self._place: Final = aiohttp.ClientRequest("GET", url, loop=self._loop, ssl=tls or True)
+        self._host: Final = self._place.headers["Host"]
+        self._prefix: Final = url.raw_path.rstrip("/")
+        self._read_s: Final = read_s
+        self._timeout: Final = aiohttp.ClientTimeout(total=None, connect=connect_s)
         # No limit: a pool that is full would make streams wait for each other. What limits us are turns.
-        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=keepalive_s, ssl=tls or True)
-        self._session: Final = aiohttp.ClientSession(
-            connector=connector,
-            timeout=aiohttp.ClientTimeout(total=None, connect=connect_s, sock_read=read_s),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            read_bufsize=STREAM_LIMIT,
-            trust_env=False,
-        )
+        self._connector: Final = aiohttp.TCPConnector(limit=0, keepalive_timeout=keepalive_s, ssl=tls or True)
 
     async def send(self, out: Outgoing) -> Answer:
         """Send a request and wait for the head of its answer. Raises UpstreamFault."""
-        body = io.BytesIO(out.body) if len(out.body) > LARGE_BODY else out.body or None
         try:
-            response = await self._session.request(
-                out.method,
-                URL(self._base + out.target, encoded=True),
-                data=body,
-                headers=out.headers,
-                allow_redirects=False,
-                skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
-            )
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            head = self._head(out)
+            connection = await self._connector.connect(self._place, [], self._timeout)
+        except (aiohttp.ClientConnectorError, TimeoutError, UnsafeHeader) as error:
             raise NeverSent("the gateway could not be reached") from error
+        try:
+            return await self._ask(connection, head, out.body)
         except (TimeoutError, aiohttp.ServerTimeoutError) as error:
+            connection.close()
             raise TimedOut("the gateway did not begin its answer in time") from error
-        except (aiohttp.ClientError, OSError, ValueError) as error:
+        except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
+            connection.close()
             raise Broke("the gateway closed the connection before its answer began") from error
-        return Answer(response)
+        except BaseException:
+            connection.close()
+            raise
+
+    def _head(self, out: Outgoing) -> bytes:
+        """Request line and headers. Raises UnsafeHeader."""
+        lines = [f"{out.method} {self._prefix}{out.target} HTTP/1.1", f"host: {self._host}"]
+        lines += [f"{name}: {value}" for name, value in out.headers.items()]
+        if out.body or out.method != "GET":
+            lines.append(f"content-length: {len(out.body)}")
+        text = "\r\n".join(lines)
+        # Callers' headers were judged when they came; this is the last look before bytes that would mean two requests.
+        if text.count("\r") != len(lines) - 1 or text.count("\n") != len(lines) - 1 or "\0" in text:
+            raise UnsafeHeader
+        return text.encode("utf-8", "surrogateescape") + b"\r\n\r\n"
+
+    async def _ask(self, connection: Connection, head: bytes, body: bytes) -> Answer:
+        """Send and wait for the head, on a connection that the caller of this closes when it fails."""
+        protocol = connection.protocol
+        assert protocol is not None
+        protocol.set_response_params(read_until_eof=True, read_timeout=self._read_s, read_bufsize=STREAM_LIMIT)
+        writer = StreamWriter(protocol, self._loop)
+        writing = None
+        if len(body) <= PIECE:
+            await writer.write(head + body, drain=False)
+            protocol.start_timeout()
+        else:
+            # The gateway may refuse a body before it has all of it, so both go on at once.
+            writing = self._loop.create_task(_write(writer, head, body))
+            writing.add_done_callback(lambda done: _written(done, protocol))
+        try:
+            while True:
+                message, content = await protocol.read()
+                if message.code >= 200 or message.code == 101:
+                    return Answer(connection, message, content, writing)
+        except BaseException:
+            if writing is not None:
+                writing.cancel()
+            raise
 
     async def close(self) -> None:
         """Close every connection."""
-        await self._session.close()
+        await self._connector.close()
         # The library closes TLS transports one turn of the loop later.
         await asyncio.sleep(0)
+
+
+class UnsafeHeader(ValueError):
+    """A line break where none may be; nothing was sent."""
+
+
+async def _write(writer: StreamWriter, head: bytes, body: bytes) -> None:
+    await writer.write(head)
+    rest = memoryview(body)
+    for at in range(0, len(rest), PIECE):
+        await writer.write(rest[at : at + PIECE])
+        await writer.drain()
+
+
+def _written(writing: "asyncio.Future[None]", protocol: ResponseHandler) -> None:
+    """The gateway's time to answer begins; a connection that broke has told its reader already."""
+    if not writing.cancelled() and writing.exception() is None:
+        protocol.start_timeout()
