@@ -1,17 +1,23 @@
-"""What is counted and timed: one table of metrics, one registry per running proxy.
+"""What is counted and timed: one table of metrics, one set of series per running proxy.
+
+Counting is an addition in a dict, because every request counts a dozen things; the library makes the text of a scrape.
 
 Label values come from closed sets (teams of the policy, routes of the table, models with a name we know); never a key,
 a prompt, a path or an id. Should a set grow all the same, what is beyond `SERIES_MAX` is counted as `_other`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Final, Literal
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
 from proxy import __version__
 
@@ -69,7 +75,24 @@ METRICS: Final[tuple[Metric, ...]] = (
 )
 # fmt: on
 
-_TYPES: Final[Mapping[str, Callable[..., Any]]] = {"counter": Counter, "gauge": Gauge, "histogram": Histogram}
+Labels = tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Times:
+    """One series of a histogram. counts: of each bucket alone, the last one for what is above all bounds."""
+
+    counts: list[int]
+    sum: float = 0.0
+
+
+@dataclass(slots=True)
+class _Series:
+    """All series of one row."""
+
+    row: Metric
+    values: dict[Labels, float] = field(default_factory=dict)
+    times: dict[Labels, _Times] = field(default_factory=dict)
 
 
 class Metrics:
@@ -78,64 +101,88 @@ class Metrics:
     def __init__(self, *, series_max: int = SERIES_MAX, process: bool = True) -> None:
         """process: also report CPU time, memory and open files of this process, where the platform tells them."""
         self._series_max = series_max
-        self._registry = CollectorRegistry()
-        self._families: dict[str, Any] = {}
-        self._children: dict[str, dict[tuple[str, ...], Any]] = {}
-        for row in METRICS:
-            options: dict[str, Any] = {"namespace": "sluicegate", "registry": self._registry}
-            if row.buckets:
-                options["buckets"] = row.buckets
-            self._families[row.name] = _TYPES[row.type](row.name, row.help, row.labels, **options)
-            self._children[row.name] = {}
+        self._series: Final = {row.name: _Series(row) for row in METRICS}
+        self._registry: Final = CollectorRegistry()
+        self._registry.register(_Shown(tuple(self._series.values())))
         if process:
             ProcessCollector(registry=self._registry)
+        for row in METRICS:
+            # What has no labels is there from the start, so that a first event is an increase.
+            if not row.labels:
+                self._new(self._series[row.name], ())
         self.set("build_info", __version__, to=1)
 
     def count(self, name: str, *labels: str, by: float = 1) -> None:
-        self._child(name, labels).inc(by)
+        """Move a counter up, or a gauge up or down."""
+        values = self._series[name].values
+        if labels in values:
+            values[labels] += by
+        else:
+            values[self._new(self._series[name], labels)] += by
 
-    def change(self, name: str, *labels: str, by: float) -> None:
-        """Move a gauge up or down."""
-        self._child(name, labels).inc(by)
+    change = count
 
     def set(self, name: str, *labels: str, to: float) -> None:
-        self._child(name, labels).set(to)
+        values = self._series[name].values
+        values[labels if labels in values else self._new(self._series[name], labels)] = to
 
     def observe(self, name: str, *labels: str, value: float) -> None:
-        self._child(name, labels).observe(value)
+        series = self._series[name]
+        times = series.times.get(labels) or series.times[self._new(series, labels)]
+        times.counts[bisect_left(series.row.buckets, value)] += 1
+        times.sum += value
 
     def render(self, accept: str) -> tuple[bytes, str]:
-        """The body of a scrape and its content type, in the form that `accept` asks for."""
+        """The body of a scrape and its content type, in the form that `accept` asks for; may run in a thread."""
         encode, content_type = choose_encoder(accept)
-        return encode(_WithoutCreated(self._registry)), content_type
+        return encode(self._registry), content_type
 
-    def _child(self, name: str, labels: tuple[str, ...]) -> Any:
-        children = self._children[name]
-        if (child := children.get(labels)) is not None:
-            return child
-        family = self._families[name]
-        if not labels:
-            children[labels] = family
-            return family
+    def _new(self, series: _Series, labels: Labels) -> Labels:
+        """Make a series; the labels it is counted under, `_other` where there are too many. Raises ValueError."""
+        row = series.row
+        if len(labels) != len(row.labels):
+            raise ValueError(f"{row.name} has the labels {', '.join(row.labels)}")
         # One place is kept for `_other`, so that the bound is the bound.
-        if len(children) >= self._series_max - 1 and labels != (others := (OTHER,) * len(labels)):
-            self.count("series_capped_total", name)
-            return self._child(name, others)
-        child = children[labels] = family.labels(*labels)
-        return child
+        if len(series.times) + len(series.values) >= self._series_max - 1 and labels:
+            others = (OTHER,) * len(labels)
+            if labels != others:
+                self.count("series_capped_total", row.name)
+            labels = others
+        if row.type == "histogram":
+            series.times.setdefault(labels, _Times([0] * (len(row.buckets) + 1)))
+        else:
+            series.values.setdefault(labels, 0)
+        return labels
 
 
-class _WithoutCreated(Collector):
-    """A registry without the `_created` samples: they double the lines of counters and nothing reads them."""
+class _Shown(Collector):
+    """The series as the library wants to see them. Copies are made in one go each, as the loop goes on counting."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._registry = registry
+    def __init__(self, series: tuple[_Series, ...]) -> None:
+        self._series: Final = series
 
     def collect(self) -> Iterator[Family]:
-        for family in self._registry.collect():
-            kept = Family(family.name, family.documentation, family.type, family.unit)
-            kept.samples = [sample for sample in family.samples if not sample.name.endswith("_created")]
-            yield kept
+        for series in self._series:
+            yield _times(series) if series.row.type == "histogram" else _values(series)
+
+
+def _values(series: _Series) -> Family:
+    row = series.row
+    kind = CounterMetricFamily if row.type == "counter" else GaugeMetricFamily
+    family = kind(f"sluicegate_{row.name}", row.help, labels=row.labels)
+    for labels, value in list(series.values.items()):
+        family.add_metric(labels, value)
+    return family
+
+
+def _times(series: _Series) -> Family:
+    row = series.row
+    family = HistogramMetricFamily(f"sluicegate_{row.name}", row.help, labels=row.labels)
+    bounds = [*map(floatToGoString, row.buckets), "+Inf"]
+    for labels, times in list(series.times.items()):
+        buckets = list(zip(bounds, accumulate(list(times.counts)), strict=True))
+        family.add_metric(labels, buckets, sum_value=times.sum)
+    return family
 
 
 def described(rows: Iterable[Metric] = METRICS) -> Iterator[tuple[str, str, str, str]]:
