@@ -6,7 +6,7 @@ is slow, gone or out of disk never slows or stops the service: lines are dropped
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final, TextIO
@@ -19,6 +19,9 @@ from proxy.observe.sink import Sink
 
 TEXT_MAX: Final = 512
 """Longest text in one field, in characters; a User-Agent or a gateway's sentence fits."""
+
+LINE_PLAIN_MAX: Final = TEXT_MAX
+"""Lines up to this length, in bytes, hold no text that would have to be cut."""
 
 _RANK: Final = {LogLevel.DEBUG: 10, LogLevel.INFO: 20, LogLevel.WARNING: 30, LogLevel.ERROR: 40}
 
@@ -35,6 +38,12 @@ _TEXTUAL: Final = (str, bytes, list, tuple, set, frozenset, Mapping)
 
 
 @lru_cache(maxsize=512)
+def _plain_names(names: tuple[Any, ...]) -> bool:
+    """Whether every name is text that names no secret."""
+    return all(type(name) is str and not _names_secret(name) for name in names)
+
+
+@lru_cache(maxsize=512)
 def _names_secret(field: str) -> bool:
     return _SECRET_FIELD.search(field) is not None
 
@@ -44,6 +53,9 @@ _SECRET_TEXT: Final = re.compile(
 )
 _MAYBE_SECRET: Final = re.compile("earer|asic|[sprg][kg]-|eyJ")
 """A quick look: what `_SECRET_TEXT` finds has one of these in it."""
+
+_NEEDS_A_LOOK: Final = re.compile(_MAYBE_SECRET.pattern.encode() + rb"|[\\{\x7f]")
+"""In a line: what may be a secret, an escape of something, a mapping in a field, or the one control JSON lets stand."""
 
 _FIGURES: Final = frozenset({int, float, bool, type(None)})
 
@@ -68,7 +80,9 @@ class RequestLog:
         self._least = _RANK[level]
         self._write = write
         self._clock = clock
-        self._clean = _cleaner(secrets)
+        known = sorted({secret.reveal() for secret in secrets if secret is not None}, key=len, reverse=True)
+        self._known: Final = tuple(orjson.dumps(secret)[1:-1] for secret in known)
+        self._clean = _cleaner(known)
         self._render = _console if form is LogFormat.CONSOLE else _json
 
     def request(self, event: Mapping[str, Any]) -> None:
@@ -84,11 +98,29 @@ class RequestLog:
     def _line(self, level: str, name: str, fields: Mapping[str, Any]) -> None:
         if not _TAKEN.isdisjoint(fields):
             fields = {f"{key}_" if key in _TAKEN else key: value for key, value in fields.items()}
-        at = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        event = {"time": at, "level": level, "event": name}
-        for key, value in fields.items():
-            event[str(key)] = value
+        now_s = self._clock()
+        event = {
+            "time": f"{_second(int(now_s // 1))}.{int(now_s % 1 * 1000):03}Z",
+            "level": level,
+            "event": name,
+            **fields,
+        }
+        if self._render is _json and (line := self._at_once(event)) is not None:
+            self._write(line)
+            return
         self._write(self._render(self._clean(event)))
+
+    def _at_once(self, event: _Event) -> bytes | None:
+        """The line, where one look at the whole of it shows that nothing has to be masked, escaped or cut."""
+        if not _plain_names(tuple(event)):
+            return None
+        try:
+            line = orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE)
+        except TypeError:
+            return None
+        if len(line) > LINE_PLAIN_MAX or not line.isascii() or _NEEDS_A_LOOK.search(line, 1):
+            return None
+        return None if any(secret in line for secret in self._known) else line
 
 
 _TAKEN: Final = frozenset({"event", "level", "time"})
@@ -105,9 +137,13 @@ def open_log(
     return RequestLog(sink.write, form=form, level=level, secrets=secrets), sink
 
 
-def _cleaner(secrets: Iterable[Secret | None]) -> Callable[[_Event], _Event]:
+@lru_cache(maxsize=64)
+def _second(at_s: int) -> str:
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def _cleaner(known: Sequence[str]) -> Callable[[_Event], _Event]:
     """Mask fields named like secrets, texts that look like one and known secrets; escape and bound what is left."""
-    known = sorted({secret.reveal() for secret in secrets if secret is not None}, key=len, reverse=True)
 
     def is_plain(text: str) -> bool:
         """Nothing in it could be a secret or steer a terminal: nearly every field of nearly every event."""
