@@ -6,16 +6,15 @@ repeat what stood there.
 """
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
 from proxy.core.jsonrpc import Call, call_of
-from proxy.core.parts import Kind, parts_of
+from proxy.core.parts import Kind, Part, parts_of
 from proxy.errors import ProxyError
 
 DEPTH_MAX: Final = 64
@@ -40,8 +39,7 @@ class Dialect(Enum):
     MCP = "mcp"
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """What a body says, as far as deciding, pricing and caching ask.
 
     n:           answers or images asked for, at least 1.
@@ -206,13 +204,7 @@ _COUNTS: Final = ("n", "number_of_images")
 
 
 def _facts(tree: Mapping[str, Any], text_bytes: int, digest: bytes, call: Call | None) -> Facts:
-    images = files = audio = data_bytes = references = 0
-    for part in parts_of(tree):
-        images += part.kind is Kind.IMAGE
-        files += part.kind is Kind.FILE
-        audio += part.kind is Kind.AUDIO
-        data_bytes += part.data_bytes
-        references += part.is_reference
+    parts = parts_of(tree)
     options = tree.get("stream_options")
     spoken = tree.get("input")
     temperature = tree.get("temperature")
@@ -228,17 +220,21 @@ def _facts(tree: Mapping[str, Any], text_bytes: int, digest: bytes, call: Call |
         background=_is_set(tree, "background"),
         previous_response_id=_text(tree, "previous_response_id"),
         response_format=tree["response_format"] if isinstance(tree.get("response_format"), str) else None,
-        images=images,
-        files=files,
-        audio=audio,
-        references=references,
-        text_bytes=text_bytes - data_bytes,
+        images=_of_kind(parts, Kind.IMAGE),
+        files=_of_kind(parts, Kind.FILE),
+        audio=_of_kind(parts, Kind.AUDIO),
+        references=sum(part.is_reference for part in parts) if parts else 0,
+        text_bytes=text_bytes - (sum(part.data_bytes for part in parts) if parts else 0),
         characters=len(spoken) if isinstance(spoken, str) else 0,
         tools=_length(tree.get("tools")) + _length(tree.get("functions")),
         reasons=_reasons(tree),
         digest=digest,
         call=call,
     )
+
+
+def _of_kind(parts: Sequence[Part], kind: Kind) -> int:
+    return sum(part.kind is kind for part in parts) if parts else 0
 
 
 def _is_set(tree: Mapping[str, Any], name: str) -> bool:
@@ -274,8 +270,7 @@ def _largest(tree: Mapping[str, Any], names: Iterable[str]) -> int:
     """
     largest = 0
     for name in names:
-        value = tree.get(name)
-        if value is None:
+        if (value := tree.get(name)) is None:
             continue
         if type(value) is not int:
             raise ProxyError("bad_request", f"{name} must be a whole number.")

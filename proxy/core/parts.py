@@ -4,7 +4,7 @@ Each is priced by itself and its base64 is no text. Only where a vendor takes pa
 in a tool's schema, its arguments or plain text are read by the model, and are priced as text.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
@@ -50,33 +50,35 @@ _CARRIERS: Final = ("content", "output")
 
 
 _NESTS: Final = (list, dict)
-"""What can hold a part; most contents are plain text, and a generator for each would cost more than the look."""
+"""What can hold a part; most contents are plain text, and a call for each would cost more than the look."""
 
 
-def parts_of(tree: Mapping[str, Any]) -> Iterator[Part]:
+def parts_of(tree: Mapping[str, Any]) -> list[Part]:
     """All parts that are no text, of a decoded request body."""
+    found: list[Part] = []
     for name in ("messages", "input", "system"):
-        if type(tree.get(name)) in _NESTS:
-            yield from _within(tree[name])
+        if type(value := tree.get(name)) in _NESTS:
+            _gather(value, found)
     for name in ("input_images", "input_urls"):
-        for link in tree[name] if isinstance(tree.get(name), list) else ():
-            yield Part(Kind.IMAGE, _data_url_bytes(link), not _data_url_bytes(link))
+        if type(links := tree.get(name)) is list:
+            found += [Part(Kind.IMAGE, _data_url_bytes(link), not _data_url_bytes(link)) for link in links]
+    return found
 
 
-def _within(value: object) -> Iterator[Part]:
-    if isinstance(value, list):
+def _gather(value: Any, found: list[Part]) -> None:
+    if type(value) is list:
         for item in value:
             if type(item) in _NESTS:
-                yield from _within(item)
-    elif isinstance(value, dict):
-        kind = value.get("type")
-        if isinstance(kind, str) and kind in _PARTS:
-            yield _part(value, *_PARTS[kind])
-        for name in _CARRIERS:
-            if type(value.get(name)) in _NESTS:
-                yield from _within(value[name])
-        if isinstance(source := value.get("source"), dict):
-            yield from _within(source.get("content"))
+                _gather(item, found)
+        return
+    kind = value.get("type")
+    if type(kind) is str and kind in _PARTS:
+        found.append(_part(value, *_PARTS[kind]))
+    for name in _CARRIERS:
+        if type(carried := value.get(name)) in _NESTS:
+            _gather(carried, found)
+    if type(source := value.get("source")) is dict and type(content := source.get("content")) in _NESTS:
+        _gather(content, found)
 
 
 def _part(value: Mapping[str, Any], kind: Kind, places: tuple[str, ...]) -> Part:

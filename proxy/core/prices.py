@@ -1,6 +1,6 @@
 """Which price a call has: a table of rules by name, the most specific wins. All amounts are units of 1e-8 credit."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from proxy.core.limits import fits
@@ -62,19 +62,32 @@ class Rule:
         return literal == len(self.pattern), literal
 
 
+FOUND_MAX: Final = 4096
+"""Names whose price is remembered, so that a call does not go through every rule."""
+
+
 @dataclass(frozen=True, slots=True)
 class PriceTable:
     """Rules, ready to be asked."""
 
     rules: tuple[Rule, ...] = ()
+    _found: dict[tuple[str, str | None], Price | None] = field(default_factory=dict, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.rules)
 
     def find(self, kind: str, name: str | None) -> Price | None:
         """The price of the most specific rule, None when none fits."""
+        asked = kind, name
+        if asked in self._found:
+            return self._found[asked]
         fitting = [rule for rule in self.rules if rule.kind == kind and fits(rule.pattern, name)]
-        return max(fitting, key=lambda rule: rule.specificity).price if fitting else None
+        price = max(fitting, key=lambda rule: rule.specificity).price if fitting else None
+        # Callers may ask for any name, so what is remembered is bounded.
+        if len(self._found) >= FOUND_MAX:
+            self._found.clear()
+        self._found[asked] = price
+        return price
 
     def ties(self) -> list[tuple[Rule, Rule]]:
         """Pairs of rules that no specificity tells apart: the same pattern twice, whatever its case."""

@@ -4,9 +4,8 @@
 looks and never touches, never raises on what the gateway sends, and holds a bounded part of it.
 """
 
-from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -27,8 +26,7 @@ _ID: Final = Paths.of(("id", "object", "response.id"))
 _OPEN_STATUSES: Final = frozenset({"queued", "in_progress"})
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(NamedTuple):
     """Counts of tokens as the vendor reports them, None where the wire did not say.
 
     input:          chat and responses: includes cache_read. messages: without cache_read and cache_write.

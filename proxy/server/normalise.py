@@ -3,7 +3,6 @@
 The rules are those of `docs/architecture.md`; body bytes are unchanged unless a rule says so.
 """
 
-from dataclasses import replace
 from hashlib import sha256
 from typing import Final
 from urllib.parse import quote
@@ -81,7 +80,7 @@ def _apply_alias(call: Call) -> None:
         return
     model = members(call.body)["model"]
     call.body = splice(call.body, [(model.start, model.end, orjson.dumps(meant))])
-    call.facts = replace(facts, model=meant, digest=sha256(call.body).digest())
+    call.facts = facts._replace(model=meant, digest=sha256(call.body).digest())
 
 
 def _body(call: Call, parts: Parts) -> bytes:

@@ -26,30 +26,42 @@ def record(call: Call, parts: Parts) -> None:
         call.ending = exchange.ending or call.ending
         call.charge = exchange.charge if exchange.charge is not NO_CHARGE else call.charge
     _measure(call, parts, ended_s)
-    parts.log.request({name: value for name, value in _story(call, ended_s).items() if value is not None})
+    parts.log.request(_story(call, ended_s))
 
 
 def _story(call: Call, ended_s: float) -> dict[str, object]:
-    return {
-        "id": call.id,
-        "team": call.team.name if call.team else None,
-        "key": call.key_id[-12:] or None,
-        "route": call.route.name if call.route else None,
-        "model": call.model,
-        "stage": call.stage,
-        "ending": call.ending.value if call.ending else None,
-        "status": call.status,
-        "reason": call.reason or None,
-        "held": credit_text(call.held) if call.held else None,
-        "charged": credit_text(call.charge.credits) if call.charge is not NO_CHARGE else None,
-        "basis": call.charge.basis.value if call.charge.basis is not Basis.NOTHING else None,
-        "waited_s": round(call.waited_s, 3) if call.waited_s else None,
-        "sent_bytes": call.sent_bytes,
-        "dur_s": round(ended_s - call.began_s, 4),
-        "empty": True if _empty(call) else None,
-        "left": True if call.inbound.gone else None,
-        "user_agent": call.inbound.header("user-agent"),
-    }
+    """What is known of a request; a field that says nothing is left out."""
+    story: dict[str, object] = {"id": call.id}
+    if call.team is not None:
+        story["team"] = call.team.name
+        story["key"] = call.key_id[-12:]
+    if call.match is not None:
+        story["route"] = call.match.route.name
+    if call.model is not None:
+        story["model"] = call.model
+    story["stage"] = call.stage
+    if call.ending is not None:
+        story["ending"] = call.ending.value
+    story["status"] = call.status
+    if call.reason:
+        story["reason"] = call.reason
+    if call.held:
+        story["held"] = credit_text(call.held)
+    if call.charge is not NO_CHARGE:
+        story["charged"] = credit_text(call.charge.credits)
+        if call.charge.basis is not Basis.NOTHING:
+            story["basis"] = call.charge.basis.value
+    if call.waited_s:
+        story["waited_s"] = round(call.waited_s, 3)
+    story["sent_bytes"] = call.sent_bytes
+    story["dur_s"] = round(ended_s - call.began_s, 4)
+    if _empty(call):
+        story["empty"] = True
+    if call.inbound.gone:
+        story["left"] = True
+    if (agent := call.inbound.header("user-agent")) is not None:
+        story["user_agent"] = agent
+    return story
 
 
 def _measure(call: Call, parts: Parts, ended_s: float) -> None:

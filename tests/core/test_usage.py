@@ -45,7 +45,7 @@ def facts(meter):
 
 def as_expected(meter, row):
     usage = meter.usage
-    found = {key: getattr(usage, key) for key in row if key in Usage.__dataclass_fields__}
+    found = {key: getattr(usage, key) for key in row if key in Usage._fields}
     return {**row, **found, "end": meter.end.value, "credits": row.get("credits") and float(usage.credits)}
 
 
