@@ -4,9 +4,10 @@ Problems read `file:line:col: path: message`. Files merge in the order of their 
 both of its places when it stands twice.
 """
 
+import hashlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC
 from pathlib import Path
 from typing import Any, Final
@@ -33,6 +34,8 @@ def load_policies(folder: Path) -> Policy:
     """The policy of all files in a folder; `DEFAULT_POLICY` where there are none. Raises PolicyProblems."""
     if not folder.is_dir():
         return DEFAULT_POLICY
+    # Taken first: a file that changes while it is read is read again, and no change is missed.
+    seen = digest(folder)
     merged = _Merged()
     for path in sorted(folder.iterdir()):
         if path.suffix == ".yml":
@@ -43,7 +46,18 @@ def load_policies(folder: Path) -> Policy:
     merged.check()
     if merged.problems:
         raise PolicyProblems(merged.problems)
-    return merged.policy() if merged.files else DEFAULT_POLICY
+    return replace(merged.policy() if merged.files else DEFAULT_POLICY, digest=seen)
+
+
+def digest(folder: Path) -> str:
+    """What the policy files hold, as one value."""
+    sum_ = hashlib.sha256()
+    for path in sorted(folder.glob("*.y*ml")):
+        try:
+            sum_.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+        except OSError:
+            sum_.update(path.name.encode() + b"\0?")
+    return sum_.hexdigest()
 
 
 @dataclass(slots=True)

@@ -123,6 +123,7 @@ class Policy:
     heartbeat_s: seconds of silence after which a stream gets a comment line, None for never.
     unpriced_hold: what a call without a price holds, in units of 1e-8 credit; None: refused where a budget counts it.
     aliases:     model names of ours and what they stand for.
+    digest:      of the files it was read from, "" where it was not read from files.
     """
 
     teams: Mapping[str, Team]
@@ -138,6 +139,7 @@ class Policy:
     unpriced_hold: Credits | None = None
     estimate: Estimate = Estimate.BYTES
     aliases: Mapping[str, str] = field(default_factory=dict)
+    digest: str = field(default="", compare=False)
     _by_digest: Mapping[bytes, tuple[KeyRef, Team]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

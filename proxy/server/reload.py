@@ -5,11 +5,9 @@ the answer to whoever asked.
 """
 
 import asyncio
-import hashlib
-from pathlib import Path
 from typing import Final
 
-from proxy.config.policyfile import load_policies
+from proxy.config.policyfile import digest, load_policies
 from proxy.config.problem import Problems
 from proxy.server.parts import Parts
 
@@ -34,20 +32,9 @@ async def reload(parts: Parts) -> list[str]:
     return []
 
 
-def digest(folder: Path) -> str:
-    """What the policy files hold, as one value."""
-    sum_ = hashlib.sha256()
-    for path in sorted(folder.glob("*.y*ml")):
-        try:
-            sum_.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-        except OSError:
-            sum_.update(path.name.encode() + b"\0?")
-    return sum_.hexdigest()
-
-
 async def watch(parts: Parts, *, every_s: float = EVERY_S) -> None:
     """Reload whenever the files change, until cancelled."""
-    seen = await asyncio.to_thread(digest, parts.settings.policies)
+    seen = parts.state.policy.digest or await asyncio.to_thread(digest, parts.settings.policies)
     while True:
         await asyncio.sleep(every_s)
         parts.operations.expire()

@@ -4,8 +4,7 @@ import hashlib
 
 import pytest
 
-from proxy.config.policyfile import load_policies
-from proxy.server import reload
+from proxy.config.policyfile import digest, load_policies
 from tests.proxies import CHAT, proxied
 
 KEY = {"x-api-key": "red"}
@@ -60,6 +59,14 @@ async def test_a_key_that_is_taken_out_is_refused_within_moments(gateway, folder
         assert (await front.post("/v1/chat/completions", CHAT, headers=KEY)).status == 401
 
 
+async def test_a_change_between_reading_the_files_and_watching_them_is_seen(gateway, folder):
+    policy = load_policies(folder)
+    (folder / "a.yaml").write_text(rules("", keys=False))
+    async with proxied(gateway.url, policy, auth="keys", policies=str(folder)) as front:
+        await front.until(lambda: any(event["event"] == "policy_loaded" for event in front.events))
+        assert (await front.post("/v1/chat/completions", CHAT, headers=KEY)).status == 401
+
+
 async def test_a_web_page_cannot_reload(gateway, folder):
     async with proxied(gateway.url, policies=str(folder)) as front:
         headers = {"Origin": "http://localhost:1"}
@@ -68,8 +75,8 @@ async def test_a_web_page_cannot_reload(gateway, folder):
 
 
 def test_the_digest_changes_with_what_files_hold_and_with_their_names(folder):
-    first = reload.digest(folder)
+    first = digest(folder)
     (folder / "b.yaml").write_text("")
-    second = reload.digest(folder)
+    second = digest(folder)
     (folder / "b.yaml").rename(folder / "c.yaml")
-    assert len({first, second, reload.digest(folder)}) == 3
+    assert len({first, second, digest(folder)}) == 3
