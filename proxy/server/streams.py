@@ -58,7 +58,10 @@ async def stream(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse
     broke = None
     try:
         await response.prepare(call.inbound.request)
-        async for piece in _with_heartbeat(call, call.source.pieces()):
+        pieces = call.source.pieces()
+        if call.policy.heartbeat_s is not None:
+            pieces = _with_heartbeat(call, pieces, call.policy.heartbeat_s)
+        async for piece in pieces:
             if call.first_byte_s is None:
                 call.first_byte_s = time.monotonic() - call.began_s
             owning.give(call, parts)
@@ -112,13 +115,8 @@ async def _close_stream(
     return response
 
 
-async def _with_heartbeat(call: Call, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The pieces, and a comment line in silences between two events when the policy asks for it."""
-    every_s = call.policy.heartbeat_s
-    if every_s is None:
-        async for piece in pieces:
-            yield piece
-        return
+async def _with_heartbeat(call: Call, pieces: AsyncIterator[bytes], every_s: float) -> AsyncIterator[bytes]:
+    """The pieces, and a comment line in silences between two events."""
     iterator = pieces.__aiter__()
     pending: asyncio.Task[bytes] | None = None
     try:

@@ -9,13 +9,13 @@ and a second try, none of which may happen here, and takes three times as long f
 """
 
 import asyncio
+import contextlib
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import aiohttp
-from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 from aiohttp.http import RawResponseMessage, StreamWriter
 from aiohttp.http_exceptions import HttpProcessingError
@@ -71,21 +71,67 @@ class Outgoing:
     body: bytes
 
 
+class Patience:
+    """How long we wait for the gateway's next byte: one timer a call, which looks how long we have been waiting.
+
+    The library's own timer is made anew with every piece that arrives, which a stream of events pays for each of them.
+    """
+
+    __slots__ = ("_end", "_loop", "_silence_s", "_since_s", "_timer")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, silence_s: float, end: Callable[[Exception], object]) -> None:
+        """silence_s: longest silence.      end: told once, when it lasted longer."""
+        self._loop: Final = loop
+        self._silence_s: Final = silence_s
+        self._end = end
+        self._since_s: float | None = None
+        self._timer: asyncio.TimerHandle | None = loop.call_later(silence_s, self._look)
+
+    def begin(self) -> None:
+        """We wait from now on."""
+        self._since_s = self._loop.time()
+
+    def tells(self, end: Callable[[Exception], object]) -> None:
+        """Somebody else is told from now on."""
+        self._end = end
+
+    def heard(self) -> None:
+        """Something came; what happens until the next `begin` is no silence of the gateway's."""
+        self._since_s = None
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        waited_s = 0.0 if self._since_s is None else self._loop.time() - self._since_s
+        if waited_s < self._silence_s:
+            self._timer = self._loop.call_later(self._silence_s - waited_s, self._look)
+            return
+        self._timer = None
+        self._end(aiohttp.SocketTimeoutError("the gateway fell silent"))
+
+
 class Answer:
     """An answer whose head has arrived; the body is read piece by piece."""
 
-    __slots__ = ("_connection", "_content", "_writing", "content_length", "content_type", "headers", "status")
+    __slots__ = (
+        "_connection", "_content", "_patience", "_writing", "content_length", "content_type", "headers", "status",
+    )  # fmt: skip
 
     def __init__(
         self,
         connection: Connection,
         message: RawResponseMessage,
         content: StreamReader,
+        patience: Patience,
         writing: "asyncio.Future[None] | None" = None,
     ) -> None:
         """writing: what still sends the request's body, where the gateway answered before it had all of it."""
         self._connection = connection
         self._content = content
+        self._patience = patience
         self._writing = writing
         self.status: Final = message.code
         self.headers: Final = tuple(message.headers.items())
@@ -93,6 +139,7 @@ class Answer:
         length = message.headers.get("Content-Length")
         # A length says nothing about what is left of a body once the library has opened its encoding.
         self.content_length: Final = None if length is None or "Content-Encoding" in message.headers else int(length)
+        patience.tells(content.set_exception)
         content.on_eof(self._give_back)
 
     @property
@@ -102,12 +149,15 @@ class Answer:
 
     async def read(self) -> bytes:
         """What has arrived since the last call, at least one byte; `b""` at the end. Raises UpstreamFault."""
+        self._patience.begin()
         try:
             return await self._content.readany()
         except (TimeoutError, aiohttp.ServerTimeoutError) as error:
             raise TimedOut("the gateway fell silent in the middle of its answer") from error
         except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
             raise Broke("the gateway's answer broke off") from error
+        finally:
+            self._patience.heard()
 
     def close(self) -> None:
         """Give the connection up, or back when the answer was read to its end."""
@@ -120,12 +170,14 @@ class Answer:
         self._give_up()
 
     def _give_back(self) -> None:
+        self._patience.stop()
         if self._writing is not None and not self._writing.done():
             self._give_up()
         else:
             self._connection.release()
 
     def _give_up(self) -> None:
+        self._patience.stop()
         if self._writing is not None:
             self._writing.cancel()
         self._connection.close()
@@ -190,22 +242,24 @@ class Upstream:
         """Send and wait for the head, on a connection that the caller of this closes when it fails."""
         protocol = connection.protocol
         assert protocol is not None
-        protocol.set_response_params(read_until_eof=True, read_timeout=self._read_s, read_bufsize=STREAM_LIMIT)
+        protocol.set_response_params(read_until_eof=True, read_bufsize=STREAM_LIMIT)
+        patience = Patience(self._loop, self._read_s, protocol.set_exception)
         writer = StreamWriter(protocol, self._loop)
         writing = None
-        if len(body) <= PIECE:
-            await writer.write(head + body, drain=False)
-            protocol.start_timeout()
-        else:
-            # The gateway may refuse a body before it has all of it, so both go on at once.
-            writing = self._loop.create_task(_write(writer, head, body))
-            writing.add_done_callback(lambda done: _written(done, protocol))
         try:
+            if len(body) <= PIECE:
+                await writer.write(head + body, drain=False)
+                patience.begin()
+            else:
+                # The gateway may refuse a body before it has all of it, so both go on at once.
+                writing = self._loop.create_task(_write(writer, head, body, patience))
             while True:
                 message, content = await protocol.read()
                 if message.code >= 200 or message.code == 101:
-                    return Answer(connection, message, content, writing)
+                    patience.heard()
+                    return Answer(connection, message, content, patience, writing)
         except BaseException:
+            patience.stop()
             if writing is not None:
                 writing.cancel()
             raise
@@ -221,15 +275,12 @@ class UnsafeHeader(ValueError):
     """A line break where none may be; nothing was sent."""
 
 
-async def _write(writer: StreamWriter, head: bytes, body: bytes) -> None:
-    await writer.write(head)
-    rest = memoryview(body)
-    for at in range(0, len(rest), PIECE):
-        await writer.write(rest[at : at + PIECE])
-        await writer.drain()
-
-
-def _written(writing: "asyncio.Future[None]", protocol: ResponseHandler) -> None:
-    """The gateway's time to answer begins; a connection that broke has told its reader already."""
-    if not writing.cancelled() and writing.exception() is None:
-        protocol.start_timeout()
+async def _write(writer: StreamWriter, head: bytes, body: bytes, patience: Patience) -> None:
+    """Send a large body. A connection that breaks meanwhile tells its reader, so nobody has to be told here."""
+    with contextlib.suppress(aiohttp.ClientError, OSError):
+        await writer.write(head)
+        rest = memoryview(body)
+        for at in range(0, len(rest), PIECE):
+            await writer.write(rest[at : at + PIECE])
+            await writer.drain()
+        patience.begin()

@@ -1,7 +1,9 @@
 """Every way a call can end, brought about by the gateway's double, and what it costs."""
 
 import asyncio
+import io
 
+import orjson
 import pytest
 
 from proxy.core.ledger import Basis, Ending, Hold, Settle, Void
@@ -106,6 +108,24 @@ async def test_a_silent_gateway_times_out_and_the_hold_is_charged(gateway):
         entry = ended(front)
         assert isinstance(entry, Settle)
         assert (entry.ending, entry.charge.basis) == (Ending.TIMED_OUT, Basis.HOLD)
+
+
+async def test_a_large_body_that_gets_no_answer_times_out_too(gateway):
+    async with proxied(gateway.url, upstream_read_timeout="1s") as front:
+        gateway.set_fault("hang")
+        large = orjson.dumps({**CHAT, "messages": [{"role": "user", "content": "x" * 2_000_000}]})
+        reply = await front.call("POST", "/v1/chat/completions", data=io.BytesIO(large))
+        assert (reply.status, reply.error["reason"]) == (504, "upstream_timeout")
+
+
+async def test_a_stream_that_falls_silent_ends_with_an_error_and_is_charged_what_was_seen(gateway):
+    async with proxied(gateway.url, upstream_read_timeout="1s") as front:
+        gateway.set_fault("hang", after=3)
+        reply = await front.post("/v1/chat/completions", {**CHAT, "stream": True})
+        assert reply.body.count(b"upstream_disconnected") == 1
+        entry = ended(front)
+        assert isinstance(entry, Settle)
+        assert (entry.ending, entry.charge.basis) == (Ending.TIMED_OUT, Basis.METERED)
 
 
 async def test_a_stream_that_is_cut_is_charged_what_was_seen_of_it(front, gateway):
