@@ -12,7 +12,7 @@ from enum import Enum
 from math import inf
 from typing import Final
 
-from proxy.core.ledger import Facts
+from proxy.core.facts import Facts
 from proxy.core.limits import Budget, drawn
 from proxy.core.windows import Calendar, Sliding, Window
 

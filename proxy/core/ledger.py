@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final, Protocol
 
+from proxy.core.facts import Facts
+from proxy.core.riders import Promise, Rider, Turn
 from proxy.units import Credits
 
 
@@ -29,14 +31,21 @@ class Move(Enum):
     SETTLE = "settle"
     VOID = "void"
     EXPIRE = "expire"
+    RESOLVE = "resolve"
 
 
 NEXT: Final[Mapping[Phase, Mapping[Move, Phase]]] = {
-    Phase.HELD: {Move.SETTLE: Phase.SETTLED, Move.VOID: Phase.VOIDED, Move.EXPIRE: Phase.EXPIRED},
+    Phase.HELD: {
+        Move.SETTLE: Phase.SETTLED,
+        Move.VOID: Phase.VOIDED,
+        Move.EXPIRE: Phase.EXPIRED,
+        Move.RESOLVE: Phase.SETTLED,
+    },
     # A stream can outlive its hold. The gateway charged for it all the same, so the late settlement is booked.
     Phase.EXPIRED: {Move.SETTLE: Phase.SETTLED},
-    Phase.SETTLED: {},
-    Phase.VOIDED: {},
+    # Only what is in doubt is resolved by hand, once: `move` looks at that.
+    Phase.SETTLED: {Move.RESOLVE: Phase.SETTLED},
+    Phase.VOIDED: {Move.RESOLVE: Phase.SETTLED},
 }
 
 
@@ -96,13 +105,14 @@ CALL_COUNTS: Final[Mapping[Ending, int]] = {
 
 
 class Basis(Enum):
-    """What a charge was computed from, in falling order of trust."""
+    """What a charge was computed from, in falling order of trust; `HAND` is what somebody said it was."""
 
     GATEWAY = "gateway"
     USAGE = "usage"
     METERED = "metered"
     HOLD = "hold"
     NOTHING = "nothing"
+    HAND = "hand"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,20 +167,6 @@ def charge(ending: Ending, figures: Figures, held: Credits, *, is_call: bool = F
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """What an entry is about. Accounts are derived from these under whatever policy is current."""
-
-    team: str
-    key: str
-    route: str
-    model: str | None = None
-    suite: str | None = None
-    tool: str | None = None
-    credential: str = ""
-    chatbot: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Hold:
     """Reserve `credits` for one call; `sent` is part of the same entry, so a crash after it counts as spent."""
 
@@ -208,8 +204,37 @@ class Expire:
     at_s: float
 
 
-Step = Hold | Settle | Void | Expire
-MOVE: Final = {Settle: Move.SETTLE, Void: Move.VOID, Expire: Move.EXPIRE}
+@dataclass(frozen=True, slots=True)
+class Resolve:
+    """Somebody says what a hold in doubt has cost: one without an ending, or one whose ending is uncertain.
+
+    credits: units of 1e-8 credit, what the call cost in all.      who: the person or key that says so.
+    """
+
+    hold: str
+    credits: Credits
+    reason: str
+    who: str
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Adjust:
+    """Somebody moves what a team has spent, in the windows of `at_s`.
+
+    id: no hold or other adjustment has it.      credits: units of 1e-8 credit, negative to give some back.
+    """
+
+    id: str
+    facts: Facts
+    credits: int
+    reason: str
+    who: str
+    at_s: float
+
+
+Step = Hold | Settle | Void | Expire | Resolve | Adjust | Rider
+MOVE: Final = {Settle: Move.SETTLE, Void: Move.VOID, Expire: Move.EXPIRE, Resolve: Move.RESOLVE}
 
 
 class Outcome(Enum):
@@ -220,20 +245,25 @@ class Outcome(Enum):
     DUPLICATE_HOLD = "duplicate_hold"
     NO_SUCH_HOLD = "no_such_hold"
     ALREADY_RESOLVED = "already_resolved"
+    NOT_IN_DOUBT = "not_in_doubt"
 
 
 @dataclass(frozen=True, slots=True)
 class HoldState:
-    """One hold as its entries left it."""
+    """One hold as its entries left it.
+
+    doubt: only the gateway knows what it cost: its process died, or its ending is uncertain.
+    """
 
     facts: Facts
     phase: Phase
     held: Credits
     at_s: float = 0.0
     charged: Credits = Credits(0)
+    doubt: bool = False
 
 
-def move(state: HoldState | None, step: Step) -> tuple[HoldState | None, Outcome]:
+def move(state: HoldState | None, step: Hold | Settle | Void | Expire | Resolve) -> tuple[HoldState | None, Outcome]:
     """The state of a hold after one step, and the step's outcome; a step that does not fit changes nothing."""
     if isinstance(step, Hold):
         if state is not None:
@@ -244,8 +274,16 @@ def move(state: HoldState | None, step: Step) -> tuple[HoldState | None, Outcome
     after = NEXT[state.phase].get(MOVE[type(step)])
     if after is None:
         return state, Outcome.ALREADY_RESOLVED
-    charged = step.charge.credits if isinstance(step, Settle) else Credits(0)
-    return replace(state, phase=after, charged=charged), Outcome.OK
+    match step:
+        case Settle():
+            return replace(state, phase=after, charged=step.charge.credits, doubt=step.charge.uncertain), Outcome.OK
+        case Void():
+            return replace(state, phase=after, doubt=step.uncertain), Outcome.OK
+        case Expire():
+            return replace(state, phase=after), Outcome.OK
+        case Resolve() if state.doubt:
+            return replace(state, phase=after, charged=step.credits, doubt=False), Outcome.OK
+    return state, Outcome.NOT_IN_DOUBT
 
 
 class Ledgered(Protocol):
@@ -264,7 +302,7 @@ class Ledgered(Protocol):
         ...
 
     def spent(self, facts: Facts, amount: int, at_s: float) -> None:
-        """A charge was booked late."""
+        """A charge was booked late, or corrected by hand."""
         ...
 
 
@@ -304,6 +342,10 @@ class Projection:
 
     def apply(self, step: Step) -> Outcome:
         """Take one step. Only an `OK` step changes anything."""
+        if isinstance(step, Rider):
+            return self._ride(step)
+        if isinstance(step, Adjust):
+            return self._adjust(step)
         before = self.known(step.hold)
         after, outcome = move(before, step)
         if outcome is not Outcome.OK or after is None:
@@ -322,10 +364,28 @@ class Projection:
             self.holds[step.hold] = after
         else:
             self.holds.pop(step.hold, None)
-            self._resolved[step.hold] = after
-            while len(self._resolved) > self.resolved_max:
-                self._resolved.popitem(last=False)
+            self.remember(step.hold, after)
         return outcome
+
+    def _ride(self, step: Rider) -> Outcome:
+        """Rows ride along, but what belongs to a hold is not taken without it."""
+        if isinstance(step, Turn | Promise) and step.hold is not None and step.hold not in self.holds:
+            return Outcome.NO_SUCH_HOLD
+        return Outcome.OK
+
+    def _adjust(self, step: Adjust) -> Outcome:
+        if self.known(step.id) is not None:
+            return Outcome.DUPLICATE_HOLD
+        self.accounts.spent(step.facts, step.credits, step.at_s)
+        self.spent[step.facts.team] = self.spent.get(step.facts.team, 0) + step.credits
+        self.remember(step.id, HoldState(step.facts, Phase.SETTLED, Credits(0), step.at_s, Credits(step.credits)))
+        return Outcome.OK
+
+    def remember(self, hold: str, state: HoldState) -> None:
+        """Keep a hold that ended, so that what comes after its ending is judged by it."""
+        self._resolved[hold] = state
+        while len(self._resolved) > self.resolved_max:
+            self._resolved.popitem(last=False)
 
     def known(self, hold: str) -> HoldState | None:
         """A hold as its entries left it, None for one that was never taken or ended long ago."""
@@ -337,12 +397,12 @@ class Projection:
         self.held[state.facts.team] = self.held.get(state.facts.team, 0) + state.held
         self.accounts.hold(hold, state.facts, state.held, state.at_s)
 
-    def _book(self, before: HoldState | None, after: HoldState, step: Step) -> None:
+    def _book(self, before: HoldState | None, after: HoldState, step: Hold | Settle | Void | Expire | Resolve) -> None:
         """Let the accounts know of a step that was taken."""
         if isinstance(step, Hold):
             self.accounts.hold(step.hold, step.facts, step.credits, step.at_s)
-        elif before is not None and before.phase is Phase.EXPIRED:
-            self.accounts.spent(after.facts, after.charged, after.at_s)
+        elif before is not None and before.phase is not Phase.HELD:
+            self.accounts.spent(after.facts, after.charged - before.charged, after.at_s)
         else:
             self.accounts.end(step.hold, after.charged)
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from re import IGNORECASE, Pattern
 from re import compile as compiled
 
-from proxy.core.ledger import Facts
+from proxy.core.facts import Facts
 from proxy.core.windows import Calendar, Sliding
 
 

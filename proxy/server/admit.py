@@ -1,6 +1,5 @@
 """Admit: take the hold, then make the exchange that owns it. From here on the hold ends by itself."""
 
-import asyncio
 import time
 from typing import Final
 
@@ -8,10 +7,11 @@ from aiohttp import web
 
 from proxy.core.accounts import Why
 from proxy.core.answers import Family
+from proxy.core.holds import OpenHold
 from proxy.core.ledger import Hold
 from proxy.server.budgets import over_budget
 from proxy.server.call import Call
-from proxy.server.exchange import Exchange, Follow, OpenHold
+from proxy.server.exchange import Exchange, Follow
 from proxy.server.parts import Parts
 from proxy.server.sources import DirectSource, Shared
 
@@ -83,7 +83,7 @@ async def _hold(call: Call, hold: OpenHold, parts: Parts) -> None:
         left_s = until_s - time.monotonic()
         if left_s <= 0:
             raise over_budget(refusal)
-        await asyncio.wait([ended], timeout=left_s)
+        await parts.books.ending(ended, left_s)
 
 
 def _follower(call: Call, parts: Parts) -> Follow | None:

@@ -1,7 +1,8 @@
 """The books as the server uses them: a hold is waited for, its ending never is.
 
 Ending a hold is a plain call that cannot be cancelled: the entry is written by a task of its own, which a drain waits
-for. So a handler may be cancelled at any `await` and its hold still comes to an end.
+for. So a handler may be cancelled at any `await` and its hold still comes to an end. Nobody waits for an ending, so it
+rides with the next hold; only where somebody waits for what it frees is it written at once.
 """
 
 import asyncio
@@ -10,8 +11,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from proxy.core.accounts import Accounts, Refusal
-from proxy.core.ledger import Ending, Hold, Outcome, Settle, Void
+from proxy.core.ledger import Ending, Hold, Outcome, Settle, Step, Void
 from proxy.core.limits import Budget
+from proxy.core.riders import Rider
 from proxy.errors import ProxyError
 from proxy.stores.ledger.contract import LedgerStore, LedgerUnavailable
 
@@ -34,19 +36,37 @@ class Books:
         self._store: Final = store
         self._writing: Final[set[asyncio.Future[list[Outcome]]]] = set()
         self._ending: asyncio.Future[None] | None = None
+        self._awaited = 0
         self.available = True
 
-    async def hold(self, hold: Hold) -> Refusal | None:
+    async def hold(self, hold: Hold, riders: Sequence[Rider] = ()) -> Refusal | None:
         """Commit a hold; the refusal where it does not fit a budget. Raises ProxyError when the ledger is away.
 
+        riders: written in the same commit; those that name the hold only where it was taken.
         A caller cancelled while the commit runs has its hold voided as soon as the commit returns.
         """
-        commit = self._store.submit([hold])
+        commit = self._store.submit([hold, *riders])
         try:
-            (outcome,) = await asyncio.shield(commit)
+            outcome = (await self._committed(commit))[0]
         except asyncio.CancelledError:
             commit.add_done_callback(lambda done: self._void_after(done, hold))
             raise
+        if outcome is Outcome.OK:
+            return None
+        assert outcome is Outcome.OVER_BUDGET, outcome
+        # Nothing ran in between, so the accounts still say why.
+        return self.accounts.judge(hold.facts, hold.credits, hold.at_s) or await self.hold(hold, riders)
+
+    async def write(self, steps: Sequence[Step]) -> list[Outcome]:
+        """Commit steps that somebody waits for. Raises ProxyError when the ledger is away.
+
+        Who is cancelled meanwhile does not know whether they were written.
+        """
+        return await self._committed(self._store.submit(steps))
+
+    async def _committed(self, commit: "asyncio.Future[list[Outcome]]") -> list[Outcome]:
+        try:
+            outcomes = await asyncio.shield(commit)
         except LedgerUnavailable as error:
             self.available = False
             raise ProxyError(
@@ -55,11 +75,7 @@ class Books:
                 "the cause in its log.",
             ) from error
         self.available = True
-        if outcome is Outcome.OK:
-            return None
-        assert outcome is Outcome.OVER_BUDGET, outcome
-        # Nothing ran in between, so the accounts still say why.
-        return self.accounts.judge(hold.facts, hold.credits, hold.at_s) or await self.hold(hold)
+        return outcomes
 
     @property
     def accounts(self) -> Accounts:
@@ -82,31 +98,45 @@ class Books:
             self._ending = asyncio.get_running_loop().create_future()
         return self._ending
 
+    async def ending(self, ended: "asyncio.Future[None]", within_s: float) -> None:
+        """Wait for what `next_ending` gave, at most so long; endings are written at once meanwhile."""
+        self._awaited += 1
+        self._store.push()
+        try:
+            await asyncio.wait([ended], timeout=within_s)
+        finally:
+            self._awaited -= 1
+
     def _void_after(self, commit: "asyncio.Future[list[Outcome]]", hold: Hold) -> None:
-        if not commit.cancelled() and commit.exception() is None and commit.result() == [Outcome.OK]:
+        if not commit.cancelled() and commit.exception() is None and commit.result()[0] is Outcome.OK:
             self.end(Void(hold.hold, Ending.NEVER_SENT, hold.at_s))
 
-    def end(self, step: Settle | Void) -> None:
-        """Write an ending; returns at once and cannot fail."""
-        commit = self._store.submit([step])
-        self._writing.add(commit)
-        commit.add_done_callback(lambda done: self._ended(done, step))
+    def end(self, step: Settle | Void, riders: Sequence[Rider] = ()) -> None:
+        """Write an ending, and riders with it; returns at once and cannot fail."""
+        self._end((step, *riders))
 
-    def _ended(self, commit: "asyncio.Future[list[Outcome]]", step: Settle | Void) -> None:
+    def _end(self, steps: Sequence[Step]) -> None:
+        commit = self._store.submit(steps, soon=False)
+        if self._awaited:
+            self._store.push()
+        self._writing.add(commit)
+        commit.add_done_callback(lambda done: self._ended(done, steps))
+
+    def _ended(self, commit: "asyncio.Future[list[Outcome]]", steps: Sequence[Step]) -> None:
         self._writing.discard(commit)
         if commit.cancelled() or commit.exception() is not None:
             # Kept until the ledger takes it.
             self.available = False
             again = asyncio.get_running_loop().create_future()
             self._writing.add(again)
-            asyncio.get_running_loop().call_later(RETRY_S, self._again, again, step)
+            asyncio.get_running_loop().call_later(RETRY_S, self._again, again, steps)
             return
         self.available = True
         if self._ending is not None and not self._ending.done():
             self._ending.set_result(None)
 
-    def _again(self, waited: "asyncio.Future[list[Outcome]]", step: Settle | Void) -> None:
-        self.end(step)
+    def _again(self, waited: "asyncio.Future[list[Outcome]]", steps: Sequence[Step]) -> None:
+        self._end(steps)
         self._writing.discard(waited)
         waited.set_result([])
 
@@ -123,6 +153,7 @@ class Books:
     async def written(self) -> None:
         """Wait until every ending so far is in the home."""
         while self._writing:
+            self._store.push()
             await asyncio.wait(list(self._writing))
 
     async def close(self) -> None:

@@ -4,7 +4,7 @@ from math import inf
 from typing import Any
 
 from proxy.core.accounts import Accounts, Refusal, Why
-from proxy.core.ledger import Facts
+from proxy.core.facts import Facts
 from proxy.core.limits import drawn
 from proxy.core.windows import Calendar
 from proxy.errors import ProxyError

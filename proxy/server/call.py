@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from proxy.core.body import Facts
+from proxy.core.facts import Facts as EntryFacts
 from proxy.core.head import Head
+from proxy.core.holds import OpenHold
 from proxy.core.injected import UsageTaker
 from proxy.core.jsonrpc import Call as RpcCall
 from proxy.core.ledger import NO_CHARGE, Charge, Ending
-from proxy.core.ledger import Facts as EntryFacts
 from proxy.core.policy import Policy, Team
-from proxy.server.exchange import OpenHold
 from proxy.server.inbound import Inbound
 from proxy.server.routes import Dialect, Match, Route
 from proxy.server.sources import Source

@@ -6,13 +6,13 @@ from urllib.parse import unquote
 from aiohttp import web
 
 from proxy.config.settings import Auth
+from proxy.core.holds import OpenHold
 from proxy.core.limits import drawn
 from proxy.core.prices import FLAT, FREE
 from proxy.core.pricing import RESPONSES_OUTPUT_MAX, Unit, asked, ceiling
 from proxy.errors import ProxyError
 from proxy.server import local, owning
 from proxy.server.call import Call
-from proxy.server.exchange import OpenHold
 from proxy.server.parts import Parts
 from proxy.units import Credits
 

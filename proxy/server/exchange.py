@@ -12,33 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from proxy.core.answers import Family
+from proxy.core.holds import OpenHold
 from proxy.core.ledger import NO_CHARGE, Charge, Ending, Figures, Settle, Void, charge
-from proxy.core.prices import FREE, Price
+from proxy.core.prices import FREE
 from proxy.core.pricing import gateway_credits, metered, told_in_headers
 from proxy.core.usage import Meter
 from proxy.server.books import Books
 from proxy.server.upstream import Abandoned, Answer, Outgoing, Upstream, UpstreamFault
 from proxy.units import Credits
-
-
-@dataclass(frozen=True, slots=True)
-class OpenHold:
-    """The hold an exchange owns.
-
-    credits:     units of 1e-8 credit.          is_call: a tool call, counted as one.
-    input_bytes: text bytes of the request, the base of an estimate when the gateway never says.
-    price:       None where there is none: then only the gateway's own figure is a charge, else the hold.
-    reasons:     thinking was asked for, which what is seen of an answer does not measure.
-    per_unit:    the price counts images, videos or calls, so the hold is what an answer costs.
-    """
-
-    id: str
-    credits: Credits
-    is_call: bool
-    input_bytes: int
-    price: Price | None = FREE
-    per_unit: bool = False
-    reasons: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,14 @@ from typing import Final
 from urllib.parse import unquote
 
 from proxy.core.answers import Family
+from proxy.core.holds import OpenHold
 from proxy.core.ledger import Basis, Charge, Ending, Figures, Settle, Void, charge
 from proxy.core.operations import Work, work
 from proxy.core.pricing import metered
 from proxy.core.usage import Meter
 from proxy.observe.metrics import Metrics
 from proxy.server.books import Books
-from proxy.server.exchange import Exchange, OpenHold
+from proxy.server.exchange import Exchange
 
 EXPIRES_S: Final = 7200.0
 """Work that nobody asks after for two hours has long ended, and was charged for all we know."""

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from proxy.core.accounts import PRUNED_FROM, Accounts, Why
-from proxy.core.ledger import Basis, Charge, Ending, Facts, Hold, Outcome, Projection, Settle, Void
+from proxy.core.facts import Facts
+from proxy.core.ledger import Basis, Charge, Ending, Hold, Outcome, Projection, Settle, Void
 from proxy.core.limits import Budget, Each, Match, drawn
 from proxy.core.windows import Calendar, Per, Sliding
 from tests.stories import play

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from proxy.core.ledger import Basis, Charge, Ending, Facts, Hold, Settle
+from proxy.core.facts import Facts
+from proxy.core.ledger import Basis, Charge, Ending, Hold, Settle
 from proxy.errors import ProxyError
 from proxy.server import books as books_room
 from proxy.server.books import Books
@@ -23,10 +24,10 @@ class SlowLedger(MemoryLedger):
         self.gate = asyncio.Event()
         self.away = 0
 
-    def submit(self, steps):
-        return asyncio.ensure_future(self._later(steps))
+    def submit(self, steps, *, soon=True):
+        return asyncio.ensure_future(self._after(steps))
 
-    async def _later(self, steps):
+    async def _after(self, steps):
         await self.gate.wait()
         if self.away:
             self.away -= 1

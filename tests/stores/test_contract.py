@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from proxy.core.ledger import Basis, Charge, Ending, Expire, Facts, Hold, Outcome, Settle, Void
+from proxy.core.facts import Facts
+from proxy.core.ledger import Basis, Charge, Ending, Expire, Hold, Outcome, Settle, Void
 from proxy.core.limits import Budget, Each
 from proxy.core.windows import Calendar, Per, Sliding
 from proxy.stores.ledger.memory import MemoryLedger

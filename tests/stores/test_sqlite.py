@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from proxy.core.ledger import Basis, Charge, Ending, Expire, Facts, Hold, Outcome, Settle, Void
+from proxy.core.facts import Facts
+from proxy.core.ledger import Basis, Charge, Ending, Expire, Hold, Outcome, Settle, Void
 from proxy.core.limits import drawn
 from proxy.stores.ledger.contract import LedgerUnavailable
 from proxy.stores.ledger.sqlite import CannotOpen, SqliteLedger
@@ -220,4 +221,55 @@ async def test_kill_9_at_any_moment_loses_nothing_that_was_acknowledged(tmp_path
     assert await home.verify() == []
     assert home.unknown == kinds["hold"] - kinds["settle"]
     assert home.projection.spent["red"] == 3 * len(kinds["settle"])
+    await home.close()
+
+
+async def test_an_ending_that_nobody_waits_for_rides_with_the_next_hold(tmp_path):
+    home = await reopened(tmp_path / "ledger.db")
+    await home.apply([Hold("a", RED, 30, NOW_S)])
+    ending = home.submit([settle("a", 25)], soon=False)
+    assert await home.apply([Hold("b", RED, 5, NOW_S)]) == [Outcome.OK]
+    assert ending.done(), "it was written before what came after it was acknowledged"
+    assert await home._all("SELECT kind, hold FROM entries ORDER BY id") == [
+        ("hold", "a"),
+        ("settle", "a"),
+        ("hold", "b"),
+    ]
+    await home.close()
+
+
+async def test_an_ending_that_nobody_waits_for_is_decided_at_once_and_written_soon(tmp_path):
+    home = await reopened(tmp_path / "ledger.db")
+    await home.apply([Hold("a", RED, 30, NOW_S)])
+    ending = home.submit([settle("a", 25)], soon=False)
+    await asyncio.sleep(0)
+    assert home.projection.spent == {"red": 25}
+    assert not ending.done()
+    assert await ending == [Outcome.OK]
+    await home.close()
+
+
+async def test_what_was_not_to_be_written_soon_is_written_when_it_is_pushed_and_at_the_end(tmp_path, monkeypatch):
+    monkeypatch.setattr("proxy.stores.ledger.sqlite.LATER_S", 3600.0)
+    home = await reopened(tmp_path / "ledger.db")
+    await home.apply([Hold(name, RED, 10, NOW_S) for name in "abc"])
+    ending = home.submit([settle("a", 5)], soon=False)
+    home.push()
+    assert await ending == [Outcome.OK]
+    waits = home.submit([settle("b", 5)], soon=False)
+    home.rebudget(BUDGETS[:1])
+    assert await waits == [Outcome.OK], "new accounts are made from a file that knows it"
+    assert home.projection.accounts.used(BUDGETS[0], (), NOW_S) == (10, 10)
+    last = home.submit([settle("c", 5)], soon=False)
+    await home.close()
+    assert last.done()
+    again = await reopened(tmp_path / "ledger.db")
+    assert again.projection.spent == {"red": 15}
+    await again.close()
+
+
+async def test_more_rows_than_one_statement_takes_are_all_written(tmp_path):
+    home = await reopened(tmp_path / "ledger.db", ())
+    await asyncio.gather(*(home.apply([Hold(f"h{n}", RED, 1, NOW_S)]) for n in range(2500)))
+    assert await home._all("SELECT count(*) FROM entries") == [(2500,)]
     await home.close()

@@ -3,14 +3,22 @@
 `submit(steps)` takes a batch, decides each step with `core.ledger` and answers with one outcome a step, in order. When
 they are there, the accepted steps are as durable as the home can make them; a step whose outcome is not `OK` left no
 trace. The answer is `LedgerUnavailable` when nothing was written. Cancelling who waits does not undo a batch.
+
+A batch that nobody waits for is submitted with `soon=False`: it is decided at once and written with the next batch that
+somebody waits for, after `LATER_S` when none comes, or when `push` is called.
 """
 
 import asyncio
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
-from proxy.core.ledger import Outcome, Projection, Step
+from proxy.core.ledger import HoldState, Outcome, Projection, Step
 from proxy.core.limits import Budget
+from proxy.core.operations import Operation
+from proxy.core.riders import KeptKey, KeptOutcome, KeptOwner, KeptTurn
+
+LATER_S: Final = 0.02
+"""How long a batch that nobody waits for may stay unwritten."""
 
 
 class LedgerUnavailable(Exception):
@@ -29,8 +37,20 @@ class LedgerStore(Protocol):
         """What all entries add up to. Read it, do not change it."""
         ...
 
-    def submit(self, steps: Sequence[Step]) -> "asyncio.Future[list[Outcome]]":
-        """Hand a batch in; the future has its outcomes, or LedgerUnavailable. Cancelling it undoes nothing."""
+    @property
+    def unknown(self) -> frozenset[str]:
+        """Open holds of an earlier process: they count as spent until somebody says what they cost."""
+        ...
+
+    def submit(self, steps: Sequence[Step], *, soon: bool = True) -> "asyncio.Future[list[Outcome]]":
+        """Hand a batch in; the future has its outcomes, or LedgerUnavailable. Cancelling it undoes nothing.
+
+        soon: somebody waits for it.
+        """
+        ...
+
+    def push(self) -> None:
+        """Write at once what was not to be written soon."""
         ...
 
     async def apply(self, steps: Sequence[Step]) -> list[Outcome]:
@@ -39,6 +59,34 @@ class LedgerStore(Protocol):
 
     def rebudget(self, budgets: Sequence[Budget]) -> None:
         """Keep accounts of these budgets from the next batch on, filled from the entries."""
+        ...
+
+    async def remember(self, hold: str) -> HoldState | None:
+        """A hold as its entries left it, however long ago; what is submitted next is judged by it."""
+        ...
+
+    async def doubtful(self) -> Sequence[tuple[str, HoldState]]:
+        """Holds that ended uncertainly and that nobody has resolved; those without an ending are `unknown`."""
+        ...
+
+    async def owners(self, since_s: float) -> Sequence[KeptOwner]:
+        """Ids given since an instant, oldest first."""
+        ...
+
+    async def operations(self) -> Sequence[Operation]:
+        """Open operations, oldest first."""
+        ...
+
+    async def outcome(self, team: str, key: str) -> KeptOutcome | None:
+        """What is known of a call with an idempotency key."""
+        ...
+
+    async def keys(self) -> Sequence[KeptKey]:
+        """Every virtual key issued by command, oldest first."""
+        ...
+
+    async def turns(self, since_s: float) -> Sequence[KeptTurn]:
+        """Turns taken or written since an instant, and those never written, oldest first."""
         ...
 
     async def close(self) -> None:

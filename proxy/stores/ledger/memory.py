@@ -6,8 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from proxy.core.accounts import Accounts
-from proxy.core.ledger import Outcome, Projection, Settle, Step
+from proxy.core.ledger import Adjust, HoldState, Outcome, Projection, Resolve, Settle, Step
 from proxy.core.limits import Budget
+from proxy.core.operations import Operation
+from proxy.core.riders import KeptKey, KeptOutcome, KeptOwner, KeptTurn, Rider
+from proxy.stores.ledger.shelves import Shelves
 
 ENTRIES_MAX: Final = 10_000
 """Newest entries kept for reading; the projection counts all."""
@@ -19,33 +22,89 @@ class MemoryLedger:
     def __init__(self, budgets: Iterable[Budget] = ()) -> None:
         self.projection: Final = Projection(accounts=Accounts(budgets))
         self.entries: Final[deque[Step]] = deque(maxlen=ENTRIES_MAX)
+        self.shelves: Final = Shelves()
+        self._doubtful: Final[dict[str, HoldState]] = {}
+
+    @property
+    def unknown(self) -> frozenset[str]:
+        """Nothing is left of an earlier process."""
+        return frozenset()
 
     async def apply(self, steps: Sequence[Step]) -> list[Outcome]:
         """Take each step at once."""
         return await self.submit(steps)
 
-    def submit(self, steps: Sequence[Step]) -> asyncio.Future[list[Outcome]]:
+    def submit(self, steps: Sequence[Step], *, soon: bool = True) -> asyncio.Future[list[Outcome]]:  # noqa: ARG002
         """Take each step at once; there is nothing to wait for."""
         outcomes = []
         for step in steps:
             outcome = self.projection.apply(step)
             if outcome is Outcome.OK:
-                self.entries.append(step)
+                self._keep(step)
             outcomes.append(outcome)
         taken: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
         taken.set_result(outcomes)
         return taken
 
+    def _keep(self, step: Step) -> None:
+        if isinstance(step, Rider):
+            self.shelves.take(step)
+            return
+        self.entries.append(step)
+        if isinstance(step, Adjust):
+            return
+        state = self.projection.known(step.hold)
+        self._doubtful.pop(step.hold, None)
+        if state is not None and state.doubt:
+            self._doubtful[step.hold] = state
+
+    def push(self) -> None:
+        """Everything is written already."""
+
     def rebudget(self, budgets: Iterable[Budget]) -> None:
         """Fill new accounts from the entries that are kept."""
         accounts = Accounts(budgets)
         open_holds = self.projection.holds
+        ended: set[str] = set()
         for step in self.entries:
-            if isinstance(step, Settle) and (state := self.projection.known(step.hold)) is not None:
-                accounts.spent(state.facts, step.charge.credits, state.at_s)
+            if isinstance(step, Adjust):
+                accounts.spent(step.facts, step.credits, step.at_s)
+            elif isinstance(step, Settle | Resolve):
+                ended.add(step.hold)
+        for hold in ended:
+            if (state := self.projection.known(hold)) is not None:
+                accounts.spent(state.facts, state.charged, state.at_s)
         for name, state in open_holds.items():
             accounts.hold(name, state.facts, state.held, state.at_s)
         self.projection.accounts = accounts
+
+    async def remember(self, hold: str) -> HoldState | None:
+        """A hold as its entries left it."""
+        return self.projection.known(hold)
+
+    async def doubtful(self) -> list[tuple[str, HoldState]]:
+        """Holds that ended uncertainly and that nobody has resolved."""
+        return list(self._doubtful.items())
+
+    async def owners(self, since_s: float) -> list[KeptOwner]:
+        """Ids given since an instant, oldest first."""
+        return [kept for kept in self.shelves.owners.values() if kept.own.at_s >= since_s]
+
+    async def operations(self) -> list[Operation]:
+        """Open operations, oldest first."""
+        return list(self.shelves.operations.values())
+
+    async def outcome(self, team: str, key: str) -> KeptOutcome | None:
+        """What is known of a call with an idempotency key."""
+        return self.shelves.outcomes.get((team, key))
+
+    async def keys(self) -> list[KeptKey]:
+        """Every virtual key issued by command, oldest first."""
+        return list(self.shelves.keys.values())
+
+    async def turns(self, since_s: float) -> list[KeptTurn]:
+        """Turns taken or written since an instant, and those never written, oldest first."""
+        return self.shelves.turns_since(since_s)
 
     async def close(self) -> None:
         """Nothing to let go of."""

@@ -1,89 +1,184 @@
-"""The ledger's file: its tables, the statements that touch them, and the version it has.
+# ruff: noqa: S608  (statements are put together from the names below, never from input)
+"""The ledger's file: its tables, the one statement that writes to them, and the version it has.
 
-Entries are appended and never changed. Whoever writes an entry also knows what its quarter of an hour adds up to with
-it; that total is written in the same statement, by trigger, so the database adds nothing up.
+Entries are appended and never changed. Each batch is one statement: an insert into the view `book`, whose rows are a
+kind and its values. A trigger for each kind says where such a row goes, so that entries, totals and whatever rides with
+them are written in one thread hop and one commit.
 """
 
+from collections.abc import Mapping
+from functools import cache
 from typing import Final
 
-VERSION: Final = 1
+VERSION: Final = 2
 """`PRAGMA user_version` of a file this code writes."""
 
 FACTS: Final = ("team", "key", "route", "model", "suite", "tool", "credential", "chatbot")
 """What an entry is about; "" stands for nothing, because NULL is never equal to NULL."""
 
-_FACT_COLUMNS: Final = ", ".join(f"{name} TEXT NOT NULL DEFAULT ''" for name in FACTS)
-_FACT_NAMES: Final = ", ".join(FACTS)
+FACT_COLUMNS: Final = ", ".join(f"{name} TEXT NOT NULL DEFAULT ''" for name in FACTS)
+FACT_NAMES: Final = ", ".join(FACTS)
 
-CREATE: Final = f"""
+FORGOTTEN_AT_ONCE: Final = 500
+"""Rows that one step lets go of, so that no batch waits long behind it."""
+
+ENTRIES: Final = f"""
     CREATE TABLE entries (
         id INTEGER PRIMARY KEY,
-        kind TEXT NOT NULL CHECK (kind IN ('hold', 'settle', 'void', 'expire')),
+        kind TEXT NOT NULL CHECK (kind IN ('hold', 'settle', 'void', 'expire', 'resolve', 'adjust')),
         hold TEXT NOT NULL,
         at_s REAL NOT NULL,
-        {_FACT_COLUMNS},
-        credits INTEGER NOT NULL,
+        {FACT_COLUMNS},
+        credits INTEGER NOT NULL DEFAULT 0,
         calls INTEGER NOT NULL DEFAULT 0,
         basis TEXT NOT NULL DEFAULT '',
         ending TEXT NOT NULL DEFAULT '',
         uncertain INTEGER NOT NULL DEFAULT 0,
         quarter INTEGER,
-        total_credits INTEGER,
-        total_calls INTEGER
+        reason TEXT NOT NULL DEFAULT '',
+        who TEXT NOT NULL DEFAULT ''
     ) STRICT;
-    CREATE UNIQUE INDEX one_hold ON entries (hold) WHERE kind = 'hold';
+"""
+"""credits: what the entry adds, so that settlements, resolutions and adjustments sum up to what is spent."""
+
+INDEXES: Final = """
+    CREATE UNIQUE INDEX one_hold ON entries (hold) WHERE kind IN ('hold', 'adjust');
     CREATE UNIQUE INDEX one_ending ON entries (hold) WHERE kind IN ('settle', 'void');
     CREATE UNIQUE INDEX one_expiry ON entries (hold) WHERE kind = 'expire';
+    CREATE UNIQUE INDEX one_resolution ON entries (hold) WHERE kind = 'resolve';
     CREATE INDEX by_time ON entries (at_s);
-    CREATE TABLE totals (
-        quarter INTEGER NOT NULL,
-        {_FACT_COLUMNS},
-        credits INTEGER NOT NULL,
-        calls INTEGER NOT NULL,
-        PRIMARY KEY (quarter, {_FACT_NAMES})
-    ) STRICT, WITHOUT ROWID;
-    CREATE TRIGGER totalled AFTER INSERT ON entries WHEN NEW.kind = 'settle' BEGIN
-        INSERT OR REPLACE INTO totals (quarter, {_FACT_NAMES}, credits, calls)
-        VALUES (NEW.quarter, {", ".join(f"NEW.{name}" for name in FACTS)}, NEW.total_credits, NEW.total_calls);
-    END;
+    CREATE INDEX in_doubt ON entries (hold) WHERE uncertain = 1;
     CREATE TRIGGER entries_stay BEFORE UPDATE ON entries BEGIN SELECT RAISE (ABORT, 'entries are never changed'); END;
     CREATE TRIGGER entries_keep BEFORE DELETE ON entries BEGIN SELECT RAISE (ABORT, 'entries are never removed'); END;
-    PRAGMA user_version = {VERSION};
-"""  # noqa: S608  (names of this file, no input)
+"""
 
-COLUMNS: Final = (
-    "kind", "hold", "at_s", *FACTS, "credits", "calls", "basis", "ending", "uncertain", "quarter", "total_credits",
-    "total_calls",
-)  # fmt: skip
+TOTALS: Final = f"""
+    CREATE TABLE totals (
+        quarter INTEGER NOT NULL,
+        {FACT_COLUMNS},
+        credits INTEGER NOT NULL,
+        calls INTEGER NOT NULL,
+        PRIMARY KEY (quarter, {FACT_NAMES})
+    ) STRICT, WITHOUT ROWID;
+"""
 
-APPEND: Final = (
-    f"INSERT INTO entries ({', '.join(COLUMNS)}) SELECT "  # noqa: S608  (names of this file, no input)
-    + ", ".join(f"json_extract(value, '$[{at}]')" for at in range(len(COLUMNS)))
-    + " FROM json_each(?) WHERE true ORDER BY key RETURNING id"
+RIDERS: Final = f"""
+    CREATE TABLE owners (
+        id TEXT NOT NULL PRIMARY KEY, team TEXT NOT NULL, model TEXT, at_s REAL NOT NULL,
+        input_tokens INTEGER, output_tokens INTEGER
+    ) STRICT;
+    CREATE TABLE operations (
+        id TEXT NOT NULL PRIMARY KEY, team TEXT NOT NULL, kind TEXT NOT NULL, model TEXT, hold TEXT NOT NULL,
+        terms TEXT NOT NULL, begun_s REAL NOT NULL, ended_s REAL
+    ) STRICT;
+    CREATE TABLE outcomes (
+        team TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, hold TEXT, at_s REAL NOT NULL,
+        status INTEGER, headers TEXT, body BLOB, kept_s REAL,
+        PRIMARY KEY (team, key)
+    ) STRICT;
+    CREATE TABLE keys (
+        id TEXT NOT NULL PRIMARY KEY, team TEXT NOT NULL, hash TEXT NOT NULL, created_s REAL NOT NULL, expires_s REAL,
+        revoked_s REAL, note TEXT NOT NULL
+    ) STRICT;
+    CREATE TABLE turns (
+        id TEXT NOT NULL PRIMARY KEY, {FACT_COLUMNS}, reserves INTEGER NOT NULL, spends INTEGER NOT NULL,
+        tokens INTEGER NOT NULL, at_s REAL NOT NULL, boot_id TEXT NOT NULL, boot_s REAL NOT NULL,
+        written_s REAL, written_boot_s REAL
+    ) STRICT;
+"""
+"""operations.terms: the hold as JSON. outcomes.headers: pairs as JSON."""
+
+WIDTH: Final = 2 + len(FACTS) + 6
+"""Values of the longest row."""
+
+
+def _value(at: int) -> str:
+    return f"NEW.v{at}"
+
+
+def _insert(table: str, *columns: str, kind: str = "") -> str:
+    """Insert the row's values, in this order; entries also say of which kind they are."""
+    values = ", ".join(_value(at) for at in range(len(columns)))
+    if kind:
+        return f"INSERT INTO {table} (kind, {', '.join(columns)}) VALUES ('{kind}', {values})"
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})"
+
+
+def _total(quarter: int, facts: int, spent: int, calls: str) -> str:
+    """Add to a total, with the places of the values in the row."""
+    texts = ", ".join(_value(facts + at) for at in range(len(FACTS)))
+    return (
+        f"INSERT INTO totals (quarter, {FACT_NAMES}, credits, calls) "
+        f"VALUES ({_value(quarter)}, {texts}, {_value(spent)}, {calls}) "
+        f"ON CONFLICT (quarter, {FACT_NAMES}) "
+        "DO UPDATE SET credits = credits + excluded.credits, calls = calls + excluded.calls"
+    )
+
+
+def _forget(table: str, when: str) -> str:
+    # `rowid` follows the order of writing, so no index is needed to find the oldest.
+    oldest = f"SELECT rowid FROM {table} ORDER BY rowid LIMIT {FORGOTTEN_AT_ONCE}"
+    return f"DELETE FROM {table} WHERE rowid IN ({oldest}) AND {when} < {_value(0)}"
+
+
+_FIRST: Final = ("hold", "at_s", *FACTS)
+_SPENT: Final = len(_FIRST)
+_ENDED: Final = (*_FIRST, "credits", "quarter", "calls", "basis", "ending", "uncertain")
+_HAND: Final = (*_FIRST, "credits", "quarter", "basis", "reason", "who")
+_COUNTED: Final = _total(_SPENT + 1, 2, _SPENT, _value(_SPENT + 2))
+_BY_HAND: Final = _total(_SPENT + 1, 2, _SPENT, "0")
+_THIS_ID: Final = f"WHERE id = {_value(0)}"
+_THIS_KEY: Final = f"WHERE team = {_value(0)} AND key = {_value(1)}"
+_ONCE: Final = " ON CONFLICT (id) DO NOTHING"
+_REVOKED: Final = f"min({_value(1)}, coalesce(revoked_s, {_value(1)}))"
+_BEGUN: Final = ("id", "team", "kind", "model", "hold", "terms", "begun_s")
+_TAKEN: Final = ("id", *FACTS, "reserves", "spends", "tokens", "at_s", "boot_id", "boot_s")
+_KEPT: Final = f"status = {_value(2)}, headers = {_value(3)}, body = {_value(4)}, kept_s = {_value(5)}"
+_TOKENS: Final = f"input_tokens = {_value(1)}, output_tokens = {_value(2)}"
+_WRITTEN: Final = f"written_s = {_value(1)}, written_boot_s = {_value(2)}"
+
+# fmt: off
+KINDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "hold":     (_insert("entries", *_FIRST, "credits", kind="hold"),),
+    "settle":   (_insert("entries", *_ENDED, kind="settle"), _COUNTED),
+    "void":     (_insert("entries", "hold", "at_s", "ending", "uncertain", kind="void"),),
+    "expire":   (_insert("entries", "hold", "at_s", kind="expire"),),
+    "told":     (_insert("entries", *_HAND, kind="settle"), _BY_HAND),
+    "resolve":  (_insert("entries", *_HAND, kind="resolve"), _BY_HAND),
+    "adjust":   (_insert("entries", *_HAND, kind="adjust"), _BY_HAND),
+    "own":      (_insert("owners", "id", "team", "model", "at_s") + _ONCE,),
+    "used":     (f"UPDATE owners SET {_TOKENS} {_THIS_ID}",),
+    "begin":    (f"DELETE FROM operations {_THIS_ID}", _insert("operations", *_BEGUN)),
+    "finish":   (f"UPDATE operations SET ended_s = {_value(1)} {_THIS_ID}",),
+    "promise":  (f"DELETE FROM outcomes {_THIS_KEY}",
+                 _insert("outcomes", "team", "key", "digest", "hold", "at_s")),
+    "keep":     (f"UPDATE outcomes SET {_KEPT} {_THIS_KEY}",),
+    "release":  (f"DELETE FROM outcomes {_THIS_KEY}",),
+    "key":      (_insert("keys", "id", "team", "hash", "created_s", "expires_s", "note") + _ONCE,),
+    "revoke":   (f"UPDATE keys SET revoked_s = {_REVOKED} {_THIS_ID}",),
+    "turn":     (_insert("turns", *_TAKEN) + _ONCE,),
+    "written":  (f"UPDATE turns SET {_WRITTEN} {_THIS_ID}",),
+    "forget_owners":     (_forget("owners", "at_s"),),
+    "forget_operations": (_forget("operations", "ended_s"),),
+    "forget_outcomes":   (_forget("outcomes", "at_s"),),
+    "forget_turns":      (_forget("turns", "coalesce(written_s, at_s)"),),
+}
+# fmt: on
+"""What a row of each kind does; `rows.py` makes the rows."""
+
+_BOOK: Final = ", ".join(f"NULL AS v{at}" for at in range(WIDTH))
+TRIGGERS: Final = f"CREATE VIEW book AS SELECT NULL AS kind, {_BOOK} WHERE false;\n" + "".join(
+    f"CREATE TRIGGER takes_{kind} INSTEAD OF INSERT ON book WHEN NEW.kind = '{kind}' BEGIN {'; '.join(does)}; END;\n"
+    for kind, does in KINDS.items()
 )
-"""A batch of rows, each an array in the order of `COLUMNS`, as one statement: one thread hop, one commit."""
 
-OPEN_HOLDS: Final = f"""
-    SELECT hold, at_s, credits, {_FACT_NAMES} FROM entries AS held WHERE kind = 'hold'
-    AND NOT EXISTS (SELECT 1 FROM entries WHERE hold = held.hold AND kind IN ('settle', 'void', 'expire'))
-    ORDER BY id
-"""  # noqa: S608  (names of this file, no input)
+CREATE: Final = f"{ENTRIES} {INDEXES} {TOTALS} {RIDERS} {TRIGGERS} PRAGMA user_version = {VERSION};"
 
-OLDEST_OPEN: Final = f"SELECT min(at_s) FROM ({OPEN_HOLDS})"  # noqa: S608  (names of this file, no input)
+ROWS_MAX: Final = 1024
+"""Rows of one statement; the database takes 32,766 values."""
 
-TOTALS_SINCE: Final = f"SELECT quarter, credits, calls, {_FACT_NAMES} FROM totals WHERE quarter >= ?"  # noqa: S608
 
-SETTLED_SINCE: Final = f"""
-    SELECT held.at_s, ended.credits, {", ".join(f"held.{name}" for name in FACTS)}
-    FROM entries AS held JOIN entries AS ended ON ended.hold = held.hold AND ended.kind = 'settle'
-    WHERE held.kind = 'hold' AND held.at_s > ? ORDER BY held.at_s
-"""  # noqa: S608  (names of this file, no input)
-
-SPENT_BY_TEAM: Final = "SELECT team, credits FROM totals"
-LATEST: Final = "SELECT max(at_s) FROM entries"
-
-REBUILT: Final = f"""
-    SELECT ended.quarter, {", ".join(f"held.{name}" for name in FACTS)}, ended.credits, ended.calls, held.at_s
-    FROM entries AS ended JOIN entries AS held ON held.hold = ended.hold AND held.kind = 'hold'
-    WHERE ended.kind = 'settle'
-"""  # noqa: S608  (names of this file, no input)
+@cache
+def append(rows: int) -> str:
+    """The statement that takes so many rows of a kind and `WIDTH` values."""
+    return "INSERT INTO book VALUES " + ", ".join(["(" + ", ".join("?" * (1 + WIDTH)) + ")"] * rows)

@@ -1,8 +1,9 @@
 """The ledger in a file: decided in memory, appended in one statement a batch, rebuilt from the file when in doubt.
 
 One connection with an exclusive lock. A batch is committed at once when nothing is being written; what arrives during a
-commit makes the next batch, so there is no timer. After a failed commit those who wait are told, and the projection is
-rebuilt from the file before anything else is admitted.
+commit makes the next batch. What nobody waits for is decided at once and rides with the next batch, or goes out after a
+short while. After a failed commit those who wait are told, and the projection is rebuilt from the file before anything
+else is admitted.
 """
 
 import asyncio
@@ -14,24 +15,29 @@ from pathlib import Path
 from typing import Any, Final
 
 import aiosqlite
-import orjson
 
 from proxy.core.accounts import Accounts
-from proxy.core.ledger import Expire, Facts, Hold, HoldState, Outcome, Phase, Projection, Settle, Step, Void
+from proxy.core.facts import Facts
+from proxy.core.ledger import Adjust, HoldState, Outcome, Phase, Projection, Step
 from proxy.core.limits import Budget
+from proxy.core.operations import Operation
+from proxy.core.riders import KeptKey, KeptOutcome, KeptOwner, KeptTurn, Rider
 from proxy.core.windows import Calendar, Sliding
-from proxy.stores.ledger import schema
-from proxy.stores.ledger.contract import CannotOpen, LedgerUnavailable
+from proxy.stores.ledger import reading, schema
+from proxy.stores.ledger.contract import LATER_S, CannotOpen, LedgerUnavailable
+from proxy.stores.ledger.migrate import migrate
+from proxy.stores.ledger.rows import QUARTER_S, Row, facts_of, quarter, row, values
 from proxy.units import Credits
-
-QUARTER_S: Final = 900
-TOTALS_KEPT: Final = 50_000
-"""Totals of single quarters kept in memory, some 20 MB, before old ones are let go."""
 
 CHECKED_BYTES_MAX: Final = 256 * 1024 * 1024
 """Largest file that is checked whole at each start; a check reads some 500 MB a second."""
 
+LATER_MAX: Final = 512
+"""Rows that may wait for a batch to ride with."""
+
 Dimensions = tuple[int, Facts]
+Batch = tuple[Sequence[Step], "asyncio.Future[list[Outcome]]", bool]
+"""Steps, who is told of their outcomes, and whether somebody waits for that."""
 
 
 class SqliteLedger:
@@ -41,13 +47,14 @@ class SqliteLedger:
         self._database: Final = database
         self._path: Final = path
         self._budgets = tuple(budgets)
-        self._totals: dict[Dimensions, tuple[int, int]] = {}
-        self._waiting: list[tuple[Sequence[Step], asyncio.Future[list[Outcome]]]] = []
+        self._waiting: list[Batch] = []
+        self._later: list[tuple[list[Row], asyncio.Future[list[Outcome]], list[Outcome]]] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._pushed = False
         self._writer: asyncio.Task[None] | None = None
         self._stale = False
+        self._earlier: frozenset[str] | None = None  # open holds of an earlier process; None until the file was read
         self.projection = Projection(accounts=Accounts(budgets))
-        self.unknown: frozenset[str] | None = None
-        """Holds of an earlier process without an ending: they count as spent until somebody says what they cost."""
 
     @classmethod
     async def open(
@@ -86,13 +93,18 @@ class SqliteLedger:
         """Hand a batch in and wait for it; raises LedgerUnavailable."""
         return await asyncio.shield(self.submit(steps))
 
-    def submit(self, steps: Sequence[Step]) -> asyncio.Future[list[Outcome]]:
+    def submit(self, steps: Sequence[Step], *, soon: bool = True) -> asyncio.Future[list[Outcome]]:
         """Hand a batch in; it is written with the next commit, whatever becomes of the future."""
         future: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
-        self._waiting.append((steps, future))
-        if self._writer is None or self._writer.done():
-            self._writer = asyncio.get_running_loop().create_task(self._write_all())
+        self._waiting.append((steps, future, soon))
+        self._write()
         return future
+
+    def push(self) -> None:
+        """Write at once what was not to be written soon."""
+        if self._waiting or self._later:
+            self._pushed = True
+            self._write()
 
     def rebudget(self, budgets: Iterable[Budget]) -> None:
         """The accounts are made anew from the file before the next batch is judged."""
@@ -100,73 +112,76 @@ class SqliteLedger:
         self._stale = True
         self.submit([])
 
+    def _write(self) -> None:
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.get_running_loop().create_task(self._write_all())
+
     async def _write_all(self) -> None:
-        while self._waiting:
+        while self._waiting or (self._later and self._pushed):
+            pushed, self._pushed = self._pushed, False
             batch, self._waiting = self._waiting, []
             try:
                 if self._stale:
+                    # What waits to ride was decided on the old accounts, and the file does not know it yet.
+                    await self._commit()
                     await self._rebuild(self._latest_s(batch))
                     self._stale = False
-                outcomes, rows = self._decide(batch)
-                if rows:
-                    await self._database.execute_fetchall(schema.APPEND, [orjson.dumps(rows).decode()])
+                self._decide(batch)
+                if pushed or len(self._later) > LATER_MAX or any(soon for _, _, soon in batch):
+                    await self._commit()
             except (sqlite3.Error, ValueError) as error:
                 # Memory may be ahead of the file now: nothing is decided on it any more.
                 self._stale = True
-                for _, future in batch:
+                for future in [*(future for _, future, _ in batch), *(future for _, future, _ in self._later)]:
                     if not future.done():
                         future.set_exception(LedgerUnavailable(str(error)))
                         future.exception()  # a caller that was cancelled will not ask
-                continue
-            for (_, future), answer in zip(batch, outcomes, strict=True):
-                if not future.done():
-                    future.set_result(answer)
+                self._later = []
+        self._pushed = False
+        if self._later and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(LATER_S, self._overdue)
+
+    def _overdue(self) -> None:
+        self._timer = None
+        self.push()
 
     @staticmethod
-    def _latest_s(batch: Sequence[tuple[Sequence[Step], Any]]) -> float:
-        return max((step.at_s for steps, _ in batch for step in steps), default=0.0)
+    def _latest_s(batch: Sequence[Batch]) -> float:
+        return max((step.at_s for steps, _, _ in batch for step in steps if not isinstance(step, Rider)), default=0.0)
 
-    def _decide(self, batch: Sequence[tuple[Sequence[Step], Any]]) -> tuple[list[list[Outcome]], list[tuple[Any, ...]]]:
+    def _decide(self, batch: Sequence[Batch]) -> None:
         """Judge each step in memory, and make the rows of those that were taken."""
-        outcomes: list[list[Outcome]] = []
-        rows: list[tuple[Any, ...]] = []
-        for steps, _ in batch:
-            answers = []
+        for steps, future, _ in batch:
+            outcomes: list[Outcome] = []
+            rows: list[Row] = []
             for step in steps:
+                before = None if isinstance(step, Rider | Adjust) else self.projection.known(step.hold)
                 outcome = self.projection.apply(step)
                 if outcome is Outcome.OK:
-                    rows.append(self._row(step))
-                answers.append(outcome)
-            outcomes.append(answers)
-        return outcomes, rows
+                    rows.append(row(step, before))
+                outcomes.append(outcome)
+            self._later.append((rows, future, outcomes))
 
-    def _forget_totals(self, now: int) -> None:
-        """Let go of quarters that no open hold can still settle in; the file has them."""
-        if len(self._totals) < TOTALS_KEPT:
-            return
-        oldest = min((int(state.at_s // QUARTER_S) for state in self.projection.holds.values()), default=now)
-        for place in [place for place in self._totals if place[0] < min(oldest, now)]:
-            del self._totals[place]
-
-    def _row(self, step: Step) -> tuple[Any, ...]:
-        match step:
-            case Hold():
-                return ("hold", step.hold, step.at_s, *_texts(step.facts), step.credits, 0, "", "", 0, None, None, None)
-            case Settle():
-                state = self.projection.known(step.hold)
-                assert state is not None
-                quarter = int(state.at_s // QUARTER_S)
-                cost = step.charge
-                was = self._totals.get((quarter, state.facts), (0, 0))
-                self._forget_totals(quarter)
-                total = self._totals[quarter, state.facts] = (was[0] + cost.credits, was[1] + cost.calls)
-                said = (cost.credits, cost.calls, cost.basis.value, step.ending.value, int(cost.uncertain))
-                return ("settle", step.hold, step.at_s, *_texts(state.facts), *said, quarter, *total)
-            case Void():
-                ended = (step.ending.value, int(step.uncertain))
-                return ("void", step.hold, step.at_s, *_NOTHING, 0, 0, "", *ended, None, None, None)
-            case Expire():
-                return ("expire", step.hold, step.at_s, *_NOTHING, 0, 0, "", "", 0, None, None, None)
+    async def _commit(self) -> None:
+        """Write what is decided, one statement as long as it fits in one, and tell those who wait."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        while self._later:
+            count = 0
+            rows: list[Row] = []
+            for made, _, _ in self._later:
+                if rows and len(rows) + len(made) > schema.ROWS_MAX:
+                    break
+                rows += made
+                count += 1
+            if rows:
+                size, given = values(rows)
+                await self._database.execute_fetchall(schema.append(size), given)
+            written, self._later = self._later[:count], self._later[count:]
+            for _, future, outcomes in written:
+                if not future.done():
+                    future.set_result(outcomes)
 
     # --- reading ---
 
@@ -174,78 +189,103 @@ class SqliteLedger:
         return list(await self._database.execute_fetchall(statement, values))
 
     async def _first_quarter(self, now_s: float) -> int:
-        """The first quarter of an hour that an open window or an open hold needs."""
-        ((oldest_s,),) = await self._all(schema.OLDEST_OPEN)
+        """The first quarter of an hour that an open calendar window needs."""
         begins = [b.window.window(now_s).start_s for b in self._budgets if isinstance(b.window, Calendar)]
-        needed_s = min([now_s, *begins, *([] if oldest_s is None else [oldest_s])])
-        return int(max(needed_s, 0.0) // QUARTER_S)
+        return quarter(max(min([now_s, *begins]), 0.0))
 
     async def _rebuild(self, now_s: float) -> None:
         """Make the projection anew from the file: totals of open windows, and open holds."""
-        ((latest_s,),) = await self._all(schema.LATEST)
+        ((latest_s,),) = await self._all(reading.LATEST)
         now_s = max(now_s, latest_s or 0.0)
         projection = Projection(accounts=Accounts(self._budgets))
         accounts = projection.accounts
         assert isinstance(accounts, Accounts)
-        self._totals = {}
-        for quarter, spent, calls, *texts in await self._all(schema.TOTALS_SINCE, await self._first_quarter(now_s)):
-            facts = _facts(texts)
-            self._totals[quarter, facts] = (spent, calls)
-            accounts.spent(facts, spent, quarter * QUARTER_S, kind=Calendar)
+        for place, spent, _, *names in await self._all(reading.TOTALS_SINCE, await self._first_quarter(now_s)):
+            accounts.spent(facts_of(names), spent, place * QUARTER_S, kind=Calendar)
         longest_s = max((b.window.seconds for b in self._budgets if isinstance(b.window, Sliding)), default=0.0)
-        for at_s, spent, *texts in await self._all(schema.SETTLED_SINCE, now_s - longest_s):
-            accounts.spent(_facts(texts), spent, at_s, kind=Sliding)
-        for team, spent in await self._all(schema.SPENT_BY_TEAM):
-            projection.spent[team] = projection.spent.get(team, 0) + spent
-        unknown = []
-        for hold, at_s, held, *texts in await self._all(schema.OPEN_HOLDS):
-            projection.reopen(hold, HoldState(_facts(texts), Phase.HELD, Credits(held), at_s))
-            if self.unknown is None or hold in self.unknown:
-                # Nobody waits for it to end, for nobody is left who would end it.
+        for at_s, spent, *names in await self._all(reading.SPENT_SINCE, now_s - longest_s):
+            accounts.spent(facts_of(names), spent, at_s, kind=Sliding)
+        projection.spent.update(await self._all(reading.SPENT_BY_TEAM))
+        held_by_work = {one.hold.id for one in await self.operations()}
+        earlier = []
+        for hold, at_s, held, *names in await self._all(reading.OPEN_HOLDS):
+            of_earlier = self._earlier is None or hold in self._earlier
+            doubt = of_earlier and hold not in held_by_work
+            projection.reopen(hold, HoldState(facts_of(names), Phase.HELD, Credits(held), at_s, doubt=doubt))
+            if doubt or hold in held_by_work:
+                # Nobody waits for it to end: it runs for hours, or nobody is left who would end it.
                 accounts.lasts(hold)
-                unknown.append(hold)
+            if of_earlier:
+                earlier.append(hold)
         self.projection = projection
-        self.unknown = frozenset(unknown)
+        self._earlier = frozenset(earlier)
+
+    @property
+    def unknown(self) -> frozenset[str]:
+        """Holds of an earlier process without an ending: they are spent until somebody says what they cost."""
+        return frozenset(hold for hold, state in self.projection.holds.items() if state.doubt)
+
+    async def remember(self, hold: str) -> HoldState | None:
+        """A hold as its entries left it, however long ago; what is submitted next is judged by it."""
+        state = self.projection.known(hold) or await reading.ended_hold(self._all, hold)
+        if state is not None and self.projection.known(hold) is None:
+            self.projection.remember(hold, state)
+        return self.projection.known(hold)
+
+    async def doubtful(self) -> list[tuple[str, HoldState]]:
+        """Holds with an uncertain ending that nobody has resolved."""
+        return await reading.doubtful(self._all)
+
+    async def owners(self, since_s: float) -> list[KeptOwner]:
+        """Ids given since an instant, oldest first."""
+        return await reading.owners(self._all, since_s)
+
+    async def operations(self) -> list[Operation]:
+        """Open operations, oldest first."""
+        return await reading.operations(self._all)
+
+    async def outcome(self, team: str, key: str) -> KeptOutcome | None:
+        """What is known of a call with an idempotency key."""
+        return await reading.outcome(self._all, team, key)
+
+    async def keys(self) -> list[KeptKey]:
+        """Every virtual key issued by command, oldest first."""
+        return await reading.keys(self._all)
+
+    async def turns(self, since_s: float) -> list[KeptTurn]:
+        """Turns taken or written since an instant, and those never written, oldest first."""
+        return await reading.turns(self._all, since_s)
 
     async def verify(self) -> list[str]:
         """Everything in the file that does not add up; empty when it does."""
         problems = [said for (said,) in await self._all("PRAGMA integrity_check") if said != "ok"]
         wanted: dict[Dimensions, tuple[int, int]] = {}
-        for quarter, *texts, spent, calls, at_s in await self._all(schema.REBUILT):
-            if quarter != int(at_s // QUARTER_S):
-                problems.append(f"a settlement stands in quarter {quarter}, its hold in {int(at_s // QUARTER_S)}")
-            place = (quarter, _facts(texts))
-            was = wanted.get(place, (0, 0))
-            wanted[place] = (was[0] + spent, was[1] + calls)
+        for place, *names, spent, calls, at_s in await self._all(reading.REBUILT):
+            if place != quarter(at_s):
+                problems.append(f"a settlement stands in quarter {place}, its hold in {quarter(at_s)}")
+            where = (place, facts_of(names))
+            was = wanted.get(where, (0, 0))
+            wanted[where] = (was[0] + spent, was[1] + calls)
         kept = {
-            (quarter, _facts(texts)): (spent, calls)
-            for quarter, spent, calls, *texts in await self._all(schema.TOTALS_SINCE, 0)
+            (place, facts_of(names)): (spent, calls)
+            for place, spent, calls, *names in await self._all(reading.TOTALS_SINCE, 0)
         }
         problems += [
-            f"the total of quarter {quarter} for team {facts.team} is {kept.get((quarter, facts))}, its entries add up "
-            f"to {wanted.get((quarter, facts))}"
-            for quarter, facts in wanted.keys() | kept.keys()
-            if kept.get((quarter, facts)) != wanted.get((quarter, facts))
+            f"the total of quarter {place} for team {facts.team} is {kept.get((place, facts))}, its entries add up "
+            f"to {wanted.get((place, facts))}"
+            for place, facts in wanted.keys() | kept.keys()
+            if kept.get((place, facts)) != wanted.get((place, facts))
         ]
         return problems
 
     async def close(self) -> None:
         """Finish what is being written and let go of the file."""
+        self.push()
         if self._writer is not None:
             await asyncio.wait([self._writer])
+        if self._timer is not None:
+            self._timer.cancel()
         await self._database.close()
-
-
-_NOTHING: Final = ("",) * len(schema.FACTS)
-
-
-def _texts(facts: Facts) -> tuple[str, ...]:
-    return tuple(getattr(facts, name) or "" for name in schema.FACTS)
-
-
-def _facts(texts: Sequence[str]) -> Facts:
-    team, key, route, model, suite, tool, credential, chatbot = texts
-    return Facts(team, key, route, model or None, suite or None, tool or None, credential, chatbot or None)
 
 
 def _make_private(path: Path) -> None:
@@ -286,5 +326,7 @@ async def _prepare(database: aiosqlite.Connection, path: Path, *, full: bool) ->
     version = next(iter(await database.execute_fetchall("PRAGMA user_version")))[0]
     if version == 0:
         await database.executescript(f"BEGIN; {schema.CREATE} COMMIT;")
+    elif version < schema.VERSION:
+        await migrate(database, path, version)
     elif version > schema.VERSION:
         raise CannotOpen(f"{path} was written by a newer version of this program; use that one")

@@ -1,0 +1,147 @@
+"""What is read back from the ledger's file: statements, and the values they become. Writes nothing."""
+
+import sqlite3
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Final
+
+import orjson
+
+from proxy.core.holds import OpenHold
+from proxy.core.ledger import HoldState, Phase
+from proxy.core.operations import Operation
+from proxy.core.prices import Price
+from proxy.core.riders import (
+    IssueKey,
+    Keep,
+    KeptKey,
+    KeptOutcome,
+    KeptOwner,
+    KeptTurn,
+    Own,
+    Promise,
+    Turn,
+    TurnWritten,
+)
+from proxy.stores.ledger.rows import facts_of
+from proxy.stores.ledger.schema import FACT_NAMES, FACTS
+from proxy.units import Credits
+
+Ask = Callable[..., Awaitable[Iterable[sqlite3.Row | tuple[Any, ...]]]]
+"""Runs a statement with its values, and has its rows."""
+
+_OF_HELD: Final = ", ".join(f"held.{name}" for name in FACTS)
+
+OPEN_HOLDS: Final = f"""
+    SELECT hold, at_s, credits, {FACT_NAMES} FROM entries AS held WHERE kind = 'hold'
+    AND NOT EXISTS (SELECT 1 FROM entries WHERE hold = held.hold AND kind IN ('settle', 'void'))
+    AND NOT EXISTS (SELECT 1 FROM entries WHERE hold = held.hold AND kind = 'expire')
+    ORDER BY id
+"""  # noqa: S608  (names of this file, no input)
+
+OLDEST_OPEN: Final = f"SELECT min(at_s) FROM ({OPEN_HOLDS})"  # noqa: S608  (names of this file, no input)
+
+TOTALS_SINCE: Final = f"SELECT quarter, credits, calls, {FACT_NAMES} FROM totals WHERE quarter >= ?"  # noqa: S608
+
+SPENT_SINCE: Final = f"""
+    SELECT held.at_s, added.credits, {_OF_HELD}
+    FROM entries AS held JOIN entries AS added ON added.hold = held.hold AND added.kind IN ('settle', 'resolve')
+    WHERE held.kind = 'hold' AND held.at_s > ?1
+    UNION ALL SELECT at_s, credits, {FACT_NAMES} FROM entries WHERE kind = 'adjust' AND at_s > ?1 ORDER BY 1
+"""  # noqa: S608  (names of this file, no input)
+"""What each hold or adjustment added, at the instant whose windows it belongs to."""
+
+SPENT_BY_TEAM: Final = "SELECT team, sum(credits) FROM totals GROUP BY team"
+LATEST: Final = "SELECT max(at_s) FROM entries"
+
+REBUILT: Final = f"""
+    SELECT added.quarter, {_OF_HELD}, added.credits, added.calls, held.at_s
+    FROM entries AS added JOIN entries AS held ON held.hold = added.hold AND held.kind IN ('hold', 'adjust')
+    WHERE added.kind IN ('settle', 'resolve', 'adjust')
+"""  # noqa: S608  (names of this file, no input)
+
+_ENDED: Final = f"""
+    SELECT held.at_s, {_OF_HELD}, held.credits, ended.kind, ended.credits, ended.uncertain,
+        EXISTS (SELECT 1 FROM entries WHERE hold = held.hold AND kind = 'resolve')
+    FROM entries AS held JOIN entries AS ended ON ended.hold = held.hold AND ended.kind IN ('settle', 'void')
+    WHERE held.kind = 'hold' AND held.hold = ?
+"""  # noqa: S608  (names of this file, no input)
+
+_DOUBTFUL: Final = f"""
+    SELECT held.hold, held.at_s, {_OF_HELD}, held.credits, ended.kind, ended.credits, 1, 0
+    FROM entries AS ended JOIN entries AS held ON held.hold = ended.hold AND held.kind = 'hold'
+    WHERE ended.uncertain = 1
+    AND NOT EXISTS (SELECT 1 FROM entries WHERE hold = held.hold AND kind = 'resolve') ORDER BY held.id
+"""  # noqa: S608  (names of this file, no input)
+
+
+async def ended_hold(ask: Ask, hold: str) -> HoldState | None:
+    """A hold that was settled or voided, as its entries left it."""
+    for found in await ask(_ENDED, hold):
+        return _ended(found)
+    return None
+
+
+async def doubtful(ask: Ask) -> list[tuple[str, HoldState]]:
+    """Holds with an uncertain ending that nobody has resolved."""
+    return [(hold, _ended(found)) for hold, *found in await ask(_DOUBTFUL)]
+
+
+def _ended(found: Any) -> HoldState:
+    at_s, *names, held, kind, charged, uncertain, resolved = found
+    phase = Phase.SETTLED if kind == "settle" or resolved else Phase.VOIDED
+    doubt = bool(uncertain) and not resolved
+    return HoldState(facts_of(names), phase, Credits(held), at_s, Credits(charged), doubt)
+
+
+async def owners(ask: Ask, since_s: float) -> list[KeptOwner]:
+    """Ids given since an instant, oldest first."""
+    rows = await ask("SELECT * FROM owners WHERE at_s >= ? ORDER BY rowid", since_s)
+    return [KeptOwner(Own(id_, team, model, at_s), *tokens) for id_, team, model, at_s, *tokens in rows]
+
+
+async def operations(ask: Ask) -> list[Operation]:
+    """Open operations, oldest first."""
+    found = []
+    rows = await ask(
+        "SELECT id, team, kind, model, terms, begun_s FROM operations WHERE ended_s IS NULL ORDER BY rowid"
+    )
+    for id_, team, kind, model, terms, begun_s in rows:
+        words = orjson.loads(terms)
+        price = words.pop("price")
+        hold = OpenHold(**words, price=None if price is None else Price(**price))
+        found.append(Operation(id_, team, kind, model, hold, begun_s))
+    return found
+
+
+async def outcome(ask: Ask, team: str, key: str) -> KeptOutcome | None:
+    """What is known of a call with an idempotency key."""
+    for digest, hold, at_s, status, headers, body, kept_s in await ask(
+        "SELECT digest, hold, at_s, status, headers, body, kept_s FROM outcomes WHERE team = ? AND key = ?", team, key
+    ):
+        promise = Promise(team, key, digest, at_s, hold)
+        if status is None:
+            return KeptOutcome(promise)
+        lines = tuple((name, value) for name, value in orjson.loads(headers))
+        return KeptOutcome(promise, Keep(team, key, status, lines, body, kept_s))
+    return None
+
+
+async def keys(ask: Ask) -> list[KeptKey]:
+    """Every virtual key issued by command, oldest first."""
+    rows = await ask("SELECT id, team, hash, created_s, expires_s, note, revoked_s FROM keys ORDER BY rowid")
+    return [KeptKey(IssueKey(*issued), revoked_s) for *issued, revoked_s in rows]
+
+
+async def turns(ask: Ask, since_s: float) -> list[KeptTurn]:
+    """Turns taken or written since an instant, and those never written, oldest first."""
+    found = []
+    for id_, *rest in await ask(
+        f"SELECT id, {FACT_NAMES}, reserves, spends, tokens, at_s, boot_id, boot_s, written_s, written_boot_s "  # noqa: S608
+        "FROM turns WHERE at_s >= ?1 OR written_s >= ?1 OR written_s IS NULL ORDER BY rowid",
+        since_s,
+    ):
+        reserves, spends, tokens, at_s, boot_id, boot_s, written_s, written_boot_s = rest[len(FACTS) :]
+        facts = facts_of(rest[: len(FACTS)])
+        turn = Turn(id_, facts, bool(reserves), bool(spends), tokens, at_s, boot_id, boot_s)
+        found.append(KeptTurn(turn, None if written_s is None else TurnWritten(id_, written_s, written_boot_s)))
+    return found

@@ -1,0 +1,124 @@
+"""A step as a row of the ledger's file: its kind and its values, in the order that `schema.KINDS` reads them."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import orjson
+
+from proxy.core.facts import Facts
+from proxy.core.ledger import Adjust, Basis, Expire, Hold, HoldState, Phase, Resolve, Settle, Step, Void
+from proxy.core.riders import (
+    Begin,
+    Finish,
+    Forget,
+    IssueKey,
+    Keep,
+    Own,
+    Promise,
+    Release,
+    RevokeKey,
+    Rider,
+    Turn,
+    TurnWritten,
+    Used,
+)
+from proxy.stores.ledger.schema import FACTS, WIDTH
+
+QUARTER_S: Final = 900
+"""Totals are kept per quarter of an hour, which every zone's midnight is a whole number of."""
+
+Row = tuple[Any, ...]
+"""A kind, then its values."""
+
+_NO_ROW: Final = (None,) * (1 + WIDTH)
+
+
+def values(rows: Sequence[Row]) -> tuple[int, list[Any]]:
+    """Rows as the values of one statement, and of how many rows it is.
+
+    It is a power of two, so that the statement is nearly always one that was prepared before; a row without a kind
+    goes nowhere.
+    """
+    count = 1 << (len(rows) - 1).bit_length()
+    flat: list[Any] = []
+    for made in rows:
+        flat += made
+        flat += _NO_ROW[len(made) :]
+    return count, flat + list(_NO_ROW) * (count - len(rows))
+
+
+def quarter(at_s: float) -> int:
+    """The quarter of an hour an instant falls into."""
+    return int(at_s // QUARTER_S)
+
+
+def texts(facts: Facts) -> tuple[str, ...]:
+    """Facts as their columns."""
+    return tuple(getattr(facts, name) or "" for name in FACTS)
+
+
+def facts_of(columns: Sequence[str]) -> Facts:
+    """Facts from their columns."""
+    team, key, route, model, suite, tool, credential, chatbot = columns
+    return Facts(team, key, route, model or None, suite or None, tool or None, credential, chatbot or None)
+
+
+def row(step: Step, before: HoldState | None) -> Row:
+    """The row of a step that was taken. before: its hold as it was."""
+    match step:
+        case Hold():
+            return ("hold", step.hold, step.at_s, *texts(step.facts), step.credits)
+        case Settle():
+            assert before is not None
+            cost = step.charge
+            said = (cost.credits, quarter(before.at_s), cost.calls, cost.basis.value, step.ending.value)
+            return ("settle", step.hold, step.at_s, *texts(before.facts), *said, int(cost.uncertain))
+        case Void():
+            return ("void", step.hold, step.at_s, step.ending.value, int(step.uncertain))
+        case Expire():
+            return ("expire", step.hold, step.at_s)
+        case Resolve():
+            assert before is not None
+            kind = "told" if before.phase is Phase.HELD else "resolve"
+            added = step.credits - before.charged
+            return (kind, *_by_hand(step.hold, step, before.facts, added, quarter(before.at_s)))
+        case Adjust():
+            return ("adjust", *_by_hand(step.id, step, step.facts, step.credits, quarter(step.at_s)))
+        case Rider():
+            return _riding(step)
+
+
+def _by_hand(name: str, step: Resolve | Adjust, facts: Facts, added: int, place: int) -> tuple[Any, ...]:
+    return (name, step.at_s, *texts(facts), added, place, Basis.HAND.value, step.reason, step.who)
+
+
+def _riding(step: Rider) -> Row:
+    match step:
+        case Own():
+            return ("own", step.id, step.team, step.model, step.at_s)
+        case Used():
+            return ("used", step.id, step.input_tokens, step.output_tokens)
+        case Begin(one):
+            terms = orjson.dumps(one.hold).decode()
+            return ("begin", one.id, one.team, one.kind, one.model, one.hold.id, terms, one.begun_s)
+        case Finish():
+            return ("finish", step.id, step.at_s)
+        case Promise():
+            return ("promise", step.team, step.key, step.digest, step.hold, step.at_s)
+        case Keep():
+            headers = orjson.dumps(step.headers).decode()
+            return ("keep", step.team, step.key, step.status, headers, step.body, step.at_s)
+        case Release():
+            return ("release", step.team, step.key)
+        case IssueKey():
+            return ("key", step.id, step.team, step.hash, step.created_s, step.expires_s, step.note)
+        case RevokeKey():
+            return ("revoke", step.id, step.revoked_s)
+        case Turn():
+            counts = (int(step.reserves), int(step.spends), step.tokens)
+            return ("turn", step.id, *texts(step.facts), *counts, step.at_s, step.boot_id, step.boot_s)
+        case TurnWritten():
+            return ("written", step.id, step.at_s, step.boot_s)
+        case Forget():
+            return (f"forget_{step.shelf.value}", step.at_s)
+    raise AssertionError(step)
