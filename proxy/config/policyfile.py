@@ -15,9 +15,19 @@ from typing import Any, Final
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from proxy.config.policymodel import NOT_YET, BudgetModel, FileModel, PriceModel, TeamModel, UnpricedModel, model_at
+from proxy.config.policymodel import (
+    NOT_YET,
+    BudgetModel,
+    CacheModel,
+    FileModel,
+    PriceModel,
+    TeamModel,
+    UnpricedModel,
+    model_at,
+)
 from proxy.config.problem import Problem, Problems, did_you_mean
 from proxy.config.yamlfile import YamlFile, read_yaml
+from proxy.core.deterministic import CacheRule
 from proxy.core.limits import Budget, Match
 from proxy.core.policy import DEFAULT_POLICY, WAIT_MAX_S, KeyRef, Policy, Team
 from proxy.core.prices import Price, PriceTable, Rule
@@ -71,6 +81,7 @@ class _Merged:
     budgets: list[Budget] = field(default_factory=list)
     rules: list[Rule] = field(default_factory=list)
     aliases: dict[str, str] = field(default_factory=dict)
+    cache: list[CacheRule] = field(default_factory=list)
     places: dict[tuple[str, ...], str] = field(default_factory=dict)
 
     def read(self, path: Path) -> None:
@@ -95,6 +106,8 @@ class _Merged:
             self.budgets.append(_budget(budget, file.place(["budgets", index])))
         for index, price in enumerate(model.prices):
             self.rules.append(_rule(price, file.place(["prices", index])))
+        for index, kept in enumerate(model.cache):
+            self.cache.append(_cache_rule(kept, file.place(["cache", index])))
         for alias, stands_for in model.aliases.items():
             self._first(("alias", alias), file.place(["aliases", alias]), f"aliases.{alias}: the alias")
             self.aliases[alias] = stands_for
@@ -135,6 +148,7 @@ class _Merged:
             budgets=tuple(self.budgets),
             prices=PriceTable(tuple(self.rules)),
             aliases=self.aliases,
+            cache=tuple(self.cache),
             **switches,
         )
 
@@ -157,6 +171,8 @@ class _Merged:
             tools=said.tools.allow,
             deny_tools=said.tools.deny,
             chatbots=said.chatbots,
+            cache=said.cache,
+            cache_control=said.cache_control,
         )
 
     def _first(self, thing: tuple[str, ...], where: str, title: str) -> None:
@@ -172,7 +188,7 @@ class _Merged:
             self.places.setdefault(("team", str(name)), file.place(["teams", name]))
 
 
-MERGED: Final = frozenset({"teams", "budgets", "prices", "aliases"})
+MERGED: Final = frozenset({"teams", "budgets", "prices", "aliases", "cache"})
 """What files add to one another; everything else is said once."""
 
 
@@ -202,6 +218,16 @@ def _rule(said: PriceModel, source: str) -> Rule:
     kind = next(kind for kind in ("models", "chatbots", "suites") if getattr(said, kind) is not None)
     given = said.model_dump(exclude_none=True, exclude={"models", "chatbots", "suites"})
     return Rule(kind, getattr(said, kind), Price(**given, source=source))
+
+
+def _cache_rule(said: CacheModel, source: str) -> CacheRule:
+    return CacheRule(
+        match=Match(**said.match.model_dump(exclude={"deterministic"})),
+        deterministic=said.match.deterministic,
+        ttl_s=said.ttl,
+        stale_if_error_s=said.stale_if_error,
+        source=source,
+    )
 
 
 def _problems(file: YamlFile, error: ValidationError) -> Iterator[Problem]:

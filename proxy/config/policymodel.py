@@ -11,7 +11,16 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from proxy.core.limits import Each, Excess
-from proxy.core.policy import Balance, ErrorForm, McpErrors, NativeVersion, StreamUsage, UnknownIds
+from proxy.core.policy import (
+    Balance,
+    CacheScope,
+    ErrorForm,
+    McpErrors,
+    NativeVersion,
+    Steering,
+    StreamUsage,
+    UnknownIds,
+)
 from proxy.core.pricing import Estimate
 from proxy.core.windows import Per
 from proxy.units import Credits, credits_of, seconds_of
@@ -87,6 +96,8 @@ class TeamModel(_Model):
     tools: ToolsModel = ToolsModel()
     chatbots: Annotated[Globs, BeforeValidator(_ids)] | None = None
     gateway_balance: Balance | None = None
+    cache: CacheScope = CacheScope.TEAM
+    cache_control: Steering = Steering.HONOUR
     # Seconds. Beyond an hour every caller has long given up.
     wait_max: Annotated[Duration, Field(ge=0, le=3600)] | None = None
 
@@ -128,6 +139,20 @@ class BudgetModel(_Model):
         if self.amounts and self.each is None:
             raise ValueError("amounts goes with each: it names single values of it")
         return self
+
+
+class CacheMatchModel(MatchModel):
+    """deterministic: only calls whose answer is the same each time, or only those whose answer is not."""
+
+    deterministic: Annotated[bool, Field(strict=True)] | None = None
+
+
+class CacheModel(_Model):
+    """How long answers to some calls are kept; a ttl of 0s keeps none."""
+
+    match: CacheMatchModel
+    ttl: Annotated[Duration, Field(ge=0, le=31_622_400)]
+    stale_if_error: Annotated[Duration, Field(ge=0, le=31_622_400)] = 0.0
 
 
 class PriceModel(_Model):
@@ -181,13 +206,14 @@ class FileModel(_Model):
     unpriced: Literal["refuse"] | UnpricedModel | None = None
     estimate: Estimate | None = None
     aliases: dict[Glob, Glob] = Field(default_factory=dict)
+    cache: tuple[CacheModel, ...] = ()
 
 
 NOT_YET: Final[Mapping[type[BaseModel], frozenset[str]]] = {
     FileModel: frozenset({
-        "rates", "cache", "gateway_limits", "members", "expires_after",
+        "rates", "gateway_limits", "members", "expires_after",
     }),
-    TeamModel: frozenset({"weight", "cache"}),
+    TeamModel: frozenset({"weight"}),
     KeyModel: frozenset({"expires"}),
 }  # fmt: skip
 """Words of the format that nothing acts on yet; refused by name, so that nobody relies on them."""
@@ -204,6 +230,10 @@ def model_at(steps: tuple[str | int, ...]) -> type[BaseModel]:
             return MatchModel
         case ("budgets", _, *_):
             return BudgetModel
+        case ("cache", _, "match", *_):
+            return CacheMatchModel
+        case ("cache", _, *_):
+            return CacheModel
         case ("prices", _, *_):
             return PriceModel
         case ("teams", _, *_):

@@ -45,6 +45,7 @@ class Facts(NamedTuple):
     n:           answers or images asked for, at least 1.
     output_max:  largest bound on generated tokens under any of its names, None when there is none above 0.
     stored:      `store` is neither absent, null nor false.
+    conversation: the call reads and writes a conversation that the gateway keeps.
     references:  parts that name a file id or a URL instead of carrying their data.
     text_bytes:  UTF-8 bytes of all text and names, `_SCALAR_BYTES` per other value, without the media's base64.
     characters:  code points of a text `input` (speech is bounded by them).
@@ -74,6 +75,7 @@ class Facts(NamedTuple):
     reasons: bool
     digest: bytes
     call: Call | None = None
+    conversation: bool = False
 
 
 def judge(body: bytes, dialect: Dialect) -> Facts:
@@ -230,6 +232,7 @@ def _facts(tree: Mapping[str, Any], text_bytes: int, digest: bytes, call: Call |
         reasons=_reasons(tree),
         digest=digest,
         call=call,
+        conversation=_is_set(tree, "conversation"),
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
+from proxy.core.deterministic import CacheRule
 from proxy.core.limits import Budget, fits
 from proxy.core.prices import PriceTable
 from proxy.core.pricing import Estimate
@@ -59,6 +60,21 @@ class Balance(Enum):
     HIDE = "hide"
 
 
+class CacheScope(Enum):
+    """Whose answers a team is given: its own, those of every team that shares, or none."""
+
+    TEAM = "team"
+    SHARED = "shared"
+    OFF = "off"
+
+
+class Steering(Enum):
+    """Whether a caller's `Cache-Control` counts."""
+
+    HONOUR = "honour"
+    IGNORE = "ignore"
+
+
 WAIT_MAX_S: Final = 30.0
 """Longest wait for a turn unless a team says otherwise: SDKs give up after minutes, people after half of one."""
 
@@ -90,6 +106,8 @@ class Team:
     tools: tuple[str, ...] | None = None
     deny_tools: tuple[str, ...] = ()
     chatbots: tuple[str, ...] | None = None
+    cache: CacheScope = CacheScope.TEAM
+    cache_control: Steering = Steering.HONOUR
 
     def may_use_model(self, model: str | None) -> bool:
         return _may(model, self.models, self.deny_models)
@@ -123,6 +141,7 @@ class Policy:
     heartbeat_s: seconds of silence after which a stream gets a comment line, None for never.
     unpriced_hold: what a call without a price holds, in units of 1e-8 credit; None: refused where a budget counts it.
     aliases:     model names of ours and what they stand for.
+    cache:       rules of what is kept, in their order; the built-in ones follow.
     digest:      of the files it was read from, "" where it was not read from files.
     """
 
@@ -139,6 +158,7 @@ class Policy:
     unpriced_hold: Credits | None = None
     estimate: Estimate = Estimate.BYTES
     aliases: Mapping[str, str] = field(default_factory=dict)
+    cache: tuple[CacheRule, ...] = ()
     digest: str = field(default="", compare=False)
     _by_digest: Mapping[bytes, tuple[KeyRef, Team]] = field(init=False, repr=False, compare=False)
 

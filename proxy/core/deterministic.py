@@ -1,0 +1,140 @@
+"""Which calls may be answered from the cache, why or why not, and which answers may be kept. Pure.
+
+A request is deterministic when the same question has the same answer and asking it leaves nothing behind. What is not
+deterministic is kept only where a rule of the policy names it; what reads or writes state at the gateway never is.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import orjson
+
+from proxy.core.answers import End
+from proxy.core.body import Facts as Body
+from proxy.core.ledger import Facts
+from proxy.core.limits import Match
+from proxy.core.usage import Meter
+
+DAY_S: Final = 86_400.0
+
+LISTS: Final = frozenset({"models", "model", "native-models", "native-model"})
+"""Routes that ask what there is, without a body."""
+
+_ASKING: Final = frozenset({"chat", "native", "responses", "native-count"})
+"""Routes whose body can say that its answer is deterministic."""
+
+_STATEFUL: Final = frozenset({"store", "background", "previous_response_id", "conversation", "references"})
+
+
+@dataclass(frozen=True, slots=True)
+class CacheRule:
+    """How long answers to some calls are kept; the first rule that takes a call decides.
+
+    deterministic:    True: only deterministic calls; None: whether or not they are.
+    ttl_s:            seconds an answer is fresh; 0: such calls are not kept.
+    stale_if_error_s: seconds beyond, in which it is given when the gateway fails.
+    source:           file:line:col, "" for a built-in one.
+    """
+
+    match: Match = Match()
+    routes: frozenset[str] | None = None
+    deterministic: bool | None = None
+    ttl_s: float = 0.0
+    stale_if_error_s: float = 0.0
+    source: str = ""
+
+    def takes(self, facts: Facts, *, deterministic: bool) -> bool:
+        """Whether the rule is about a call."""
+        if self.deterministic is not None and self.deterministic is not deterministic:
+            return False
+        return (self.routes is None or facts.route in self.routes) and self.match.takes(facts)
+
+
+BUILT_IN: Final = (
+    CacheRule(deterministic=True, ttl_s=DAY_S),
+    CacheRule(routes=LISTS, ttl_s=60.0),
+)
+"""What holds after the rules of the policy: a repeated deterministic call is free for a day."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether a call may be answered from the cache.
+
+    detail: why not, in one word for `Cache-Status`; for a call that may, what makes it so.
+    """
+
+    may: bool
+    detail: str
+    ttl_s: float = 0.0
+    stale_if_error_s: float = 0.0
+    source: str = ""
+
+
+def decide(facts: Facts, body: Body | None, rules: Sequence[CacheRule]) -> Decision:
+    """May the answer to this call be kept, and for how long?"""
+    why_not = reason_against(facts.route, body)
+    if why_not in _STATEFUL or facts.suite is not None:
+        return Decision(False, why_not or "mcp")
+    for rule in (*rules, *BUILT_IN):
+        if rule.takes(facts, deterministic=not why_not):
+            if rule.ttl_s <= 0:
+                return Decision(False, "policy", source=rule.source)
+            said = "rule" if why_not else "list" if facts.route in LISTS else "deterministic"
+            return Decision(True, said, rule.ttl_s, rule.stale_if_error_s, rule.source)
+    return Decision(False, why_not or "route")
+
+
+def reason_against(route: str, body: Body | None) -> str:
+    """What keeps a call from being deterministic; "" for one that is."""
+    if route not in _ASKING or body is None:
+        return "route"
+    if body.stored:
+        return "store"
+    if body.background:
+        return "background"
+    if body.previous_response_id is not None:
+        return "previous_response_id"
+    if body.conversation:
+        return "conversation"
+    if body.references:
+        return "references"
+    if route == "native-count":
+        return ""
+    if body.n != 1:
+        return "n"
+    return "" if body.temperature_zero or body.seeded else "temperature"
+
+
+# --- which answers are kept ---
+
+_SIGNED: Final = re.compile(
+    rb"[?&](?:X-Amz-Signature|X-Goog-Signature|Signature|sig|se|Expires|token)=", re.IGNORECASE
+)
+"""What links carry that work for a while only: an answer with one in it would be kept longer than it is true."""
+
+_NOT_WHOLE: Final = frozenset({End.CUT, End.ERROR, End.CANCELLED})
+
+
+def keepable(status: int, meter: Meter | None, body: bytes, *, is_json: bool) -> bool:
+    """Whether an answer that was read to its end is complete, says something, and stays true.
+
+    meter: None on routes whose answers carry no usage; then the body has to be JSON with something in it.
+    """
+    if not 200 <= status < 300 or status == 206 or not body:
+        return False
+    if meter is not None and (meter.end in _NOT_WHOLE or meter.failure is not None or meter.empty_answer):
+        return False
+    if meter is None and is_json and not _says_something(body):
+        return False
+    return _SIGNED.search(body) is None
+
+
+def _says_something(body: bytes) -> bool:
+    try:
+        tree = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return False
+    return bool(tree) and not (isinstance(tree, dict) and ("error" in tree or "detail" in tree))
