@@ -31,18 +31,16 @@ def canonical(body: bytes) -> bytes:
 
     body: strict JSON, as the judge let it pass.
     """
-    if _LONG_NUMBER.search(body):
-        tree = json.loads(body, parse_int=_exact, parse_float=_exact)
-    else:
-        tree = orjson.loads(body)
+    exactly = _LONG_NUMBER.search(body) is not None
+    tree = json.loads(body, parse_int=_exact, parse_float=_exact) if exactly else orjson.loads(body)
     if not isinstance(tree, dict):
-        raise ValueError("no JSON object")  # noqa: TRY004  (of the text, not of the argument)
+        raise ValueError("no JSON object")
     kept = {name: value for name, value in tree.items() if name not in INDIFFERENT}
     return orjson.dumps(kept, option=orjson.OPT_SORT_KEYS)
 
 
 def _exact(text: str) -> Any:
-    """A number that survives the decoder as it is, or its digits as text that no string of a body can be mistaken for."""
+    """A number that survives the decoder as it is, or its digits under a name that no caller would give."""
     short = len(text.lstrip("-").replace(".", "")) < 16
     return orjson.loads(text) if short else {"\x00number": text}
 

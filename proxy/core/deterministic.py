@@ -13,7 +13,7 @@ import orjson
 
 from proxy.core.answers import End
 from proxy.core.body import Facts as Body
-from proxy.core.ledger import Facts
+from proxy.core.facts import Facts
 from proxy.core.limits import Match
 from proxy.core.usage import Meter
 
@@ -110,9 +110,7 @@ def reason_against(route: str, body: Body | None) -> str:
 
 # --- which answers are kept ---
 
-_SIGNED: Final = re.compile(
-    rb"[?&](?:X-Amz-Signature|X-Goog-Signature|Signature|sig|se|Expires|token)=", re.IGNORECASE
-)
+_SIGNED: Final = re.compile(rb"[?&](?:X-Amz-Signature|X-Goog-Signature|Signature|sig|se|Expires|token)=", re.IGNORECASE)
 """What links carry that work for a while only: an answer with one in it would be kept longer than it is true."""
 
 _NOT_WHOLE: Final = frozenset({End.CUT, End.ERROR, End.CANCELLED})

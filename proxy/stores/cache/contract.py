@@ -1,0 +1,114 @@
+"""What every home of the cache promises: answers by key, within a bound, and never a fault that a caller could see.
+
+The cache may be deleted at any time. What cannot be read is a miss, what cannot be written is dropped; `faults` counts
+both. An entry comes back as it was put, or not at all.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from proxy.units import Credits
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One stored answer.
+
+    key:      32 bytes, `core.cachekey`.
+    scope:    the team whose answer it is, "" for one that teams share.
+    headers:  lower-case names, of content only.
+    body:     the gateway's bytes, streams included.
+    stored_s: wall clock.      until_s: when it may be swept; how long it is fresh is the policy's word of the day.
+    credits:  units of 1e-8 credit that the call cost when it was made.
+    usage:    tokens as the gateway reported them.
+    """
+
+    key: bytes
+    scope: str
+    route: str
+    model: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    stored_s: float
+    until_s: float
+    credits: Credits = Credits(0)
+    usage: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """Bytes it takes, as far as bounds care."""
+        return len(self.body) + sum(len(name) + len(value) for name, value in self.headers.items()) + OVERHEAD
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether the body is a stream of events."""
+        return self.headers.get("content-type", "").lower().startswith("text/event-stream")
+
+
+OVERHEAD = 512
+"""Bytes an entry takes besides its body: its columns, its places in three indexes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Which:
+    """Some of the entries; None is any. older_than_s: stored before this instant."""
+
+    scope: str | None = None
+    model: str | None = None
+    route: str | None = None
+    older_than_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What is stored now, and what happened since the start."""
+
+    entries: int
+    bytes: int
+    limit_bytes: int
+    evicted: int = 0
+    expired: int = 0
+    faults: int = 0
+
+
+class CacheStore(Protocol):
+    """A home of the cache."""
+
+    @property
+    def stats(self) -> Stats:
+        """Current figures; costs nothing."""
+        ...
+
+    async def get(self, key: bytes) -> Entry | None:
+        """The entry of a key, however old."""
+        ...
+
+    def put(self, entry: Entry) -> None:
+        """Keep an entry in the place of one with the same key; returns at once."""
+        ...
+
+    def touch(self, key: bytes, at_s: float) -> None:
+        """An entry was used elsewhere: it is not the next to go."""
+        ...
+
+    async def sweep(self, now_s: float) -> int:
+        """Let go of what nobody may be given any more; how many there were."""
+        ...
+
+    async def purge(self, which: Which) -> int:
+        """Delete some entries; how many there were."""
+        ...
+
+    async def largest(self, count: int) -> Sequence[Entry]:
+        """Entries by size, their bodies left out."""
+        ...
+
+    async def written(self) -> None:
+        """Wait until what was put is stored or dropped."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what is being written and let go of the home."""
+        ...

@@ -1,0 +1,338 @@
+"""The cache in a file: raw bytes, bounded by what the file really takes, gone without a trace when it breaks.
+
+Nobody waits for a write. Writes gather while one runs and go out together, old entries leaving first, so the file never
+grows beyond its bound. A file that is damaged is thrown away and made anew; a full disk or a fault of it means that for
+a while nothing is read or written, which callers see as misses.
+"""
+
+import asyncio
+import contextlib
+import os
+import sqlite3
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import aiosqlite
+import orjson
+
+from proxy.stores.cache.contract import OVERHEAD, Entry, Stats, Which
+from proxy.units import Credits
+
+VERSION: Final = 1
+"""`PRAGMA user_version`; a file of any other version is made anew."""
+
+WAITING_BYTES_MAX: Final = 16 * 1024 * 1024
+"""Bytes of entries that may wait for their write; more are dropped."""
+
+BATCH_MAX: Final = 64
+"""Entries of one statement."""
+
+TOUCHES_MAX: Final = 4096
+"""Entries whose use is yet to be written; which goes first need not be exact."""
+
+REST_S: Final = 30.0
+"""How long nothing is tried after a fault of the disk."""
+
+FULL_SHARE, ROOM_SHARE = 0.95, 0.9
+"""Share of the bound at which old entries leave, and at which they stop leaving."""
+
+_COLUMNS: Final = (
+    "key", "scope", "route", "model", "status", "headers", "body", "stored_s", "until_s", "used_s", "credits", "usage",
+)  # fmt: skip
+
+_CREATE: Final = f"""
+    CREATE TABLE entries (
+        key BLOB PRIMARY KEY, scope TEXT NOT NULL, route TEXT NOT NULL, model TEXT NOT NULL, status INTEGER NOT NULL,
+        headers TEXT NOT NULL, body BLOB NOT NULL, stored_s REAL NOT NULL, until_s REAL NOT NULL, used_s REAL NOT NULL,
+        credits INTEGER NOT NULL, usage TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX by_use ON entries (used_s);
+    CREATE INDEX by_end ON entries (until_s);
+    PRAGMA user_version = {VERSION};
+"""
+
+_PUT: Final = f"INSERT OR REPLACE INTO entries ({', '.join(_COLUMNS)}) VALUES"
+
+_READ: Final = "SELECT key, scope, route, model, status, headers, body, stored_s, until_s, credits, usage FROM entries"
+
+
+@dataclass(slots=True)
+class _Figures:
+    entries: int = 0
+    bytes: int = 0
+    evicted: int = 0
+    expired: int = 0
+    faults: int = 0
+
+
+class SqliteCache:
+    """One file, one connection."""
+
+    def __init__(self, path: Path, bytes_max: int) -> None:
+        self._path: Final = path
+        self._bytes_max: Final = bytes_max
+        self._database: aiosqlite.Connection | None = None
+        self._waiting: dict[bytes, Entry] = {}
+        self._waiting_bytes = 0
+        self._touched: dict[bytes, float] = {}
+        self._writer: asyncio.Task[None] | None = None
+        self._rests_until_s = 0.0
+        self._figures: Final = _Figures()
+
+    @classmethod
+    async def open(cls, path: Path, bytes_max: int) -> "SqliteCache":
+        """Open or make the file; one that cannot be used is replaced. Never raises for what the disk does."""
+        cache = cls(path, bytes_max)
+        await cache._reopen()
+        return cache
+
+    @property
+    def stats(self) -> Stats:
+        known = self._figures
+        return Stats(known.entries, known.bytes, self._bytes_max, known.evicted, known.expired, known.faults)
+
+    # --- opening, and what is done about faults ---
+
+    async def _reopen(self) -> None:
+        try:
+            try:
+                self._database = await _opened(self._path)
+            except sqlite3.DatabaseError as error:
+                if not _is_damage(error):
+                    raise
+                self._figures.faults += self._path.exists()
+                _remove(self._path)
+                self._database = await _opened(self._path)
+            await self._measure()
+            ((self._figures.entries,),) = await self._all("SELECT count(*) FROM entries")
+        except (sqlite3.Error, OSError):
+            await self._fault()
+
+    async def _fault(self, error: Exception | None = None) -> None:
+        """Something did not work: a damaged file is made anew at once, anything else is tried again later."""
+        self._figures.faults += 1
+        database, self._database = self._database, None
+        if database is not None:
+            with contextlib.suppress(sqlite3.Error, ValueError):
+                await database.close()
+        if _is_damage(error):
+            _remove(self._path)
+            await self._reopen()
+            return
+        self._rests_until_s = time.monotonic() + REST_S
+
+    async def _ready(self) -> bool:
+        if self._database is None and time.monotonic() >= self._rests_until_s:
+            await self._reopen()
+        return self._database is not None
+
+    async def _all(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        assert self._database is not None
+        return list(await self._database.execute_fetchall(statement, values))
+
+    async def _measure(self) -> None:
+        ((pages, free, size),) = await self._all(
+            "SELECT * FROM pragma_page_count(), pragma_freelist_count(), pragma_page_size()"
+        )
+        self._figures.bytes = (pages - free) * size
+
+    # --- reading ---
+
+    async def get(self, key: bytes) -> Entry | None:
+        if (waiting := self._waiting.get(key)) is not None:
+            return waiting
+        if not await self._ready():
+            return None
+        try:
+            rows = await self._all(f"{_READ} WHERE key = ?", (key,))
+            return _entry(rows[0]) if rows else None
+        except (sqlite3.Error, OSError, ValueError) as error:
+            await self._fault(error)
+            return None
+
+    async def largest(self, count: int) -> Sequence[Entry]:
+        if not await self._ready():
+            return []
+        statement = _READ.replace(" body,", " zeroblob(0),") + " ORDER BY length(body) DESC LIMIT ?"
+        try:
+            return [_entry(row) for row in await self._all(statement, (count,))]
+        except (sqlite3.Error, OSError, ValueError) as error:
+            await self._fault(error)
+            return []
+
+    # --- writing ---
+
+    def put(self, entry: Entry) -> None:
+        if entry.size > self._bytes_max // 8 or self._waiting_bytes + entry.size > WAITING_BYTES_MAX:
+            return
+        if (replaced := self._waiting.get(entry.key)) is not None:
+            self._waiting_bytes -= replaced.size
+        self._waiting[entry.key] = entry
+        self._waiting_bytes += entry.size
+        self._write_soon()
+
+    def touch(self, key: bytes, at_s: float) -> None:
+        if len(self._touched) < TOUCHES_MAX:
+            self._touched[key] = at_s
+
+    def _write_soon(self) -> None:
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.get_running_loop().create_task(self._write_all())
+
+    async def _write_all(self) -> None:
+        while self._waiting:
+            batch = [self._waiting[key] for key in list(self._waiting)[:BATCH_MAX]]
+            if await self._ready():
+                try:
+                    await self._write(batch)
+                except (sqlite3.Error, OSError) as error:
+                    await self._fault(error)
+            for entry in batch:
+                if self._waiting.get(entry.key) is entry:
+                    del self._waiting[entry.key]
+                    self._waiting_bytes -= entry.size
+
+    async def _write(self, batch: Sequence[Entry]) -> None:
+        await self._write_touches()
+        await self._make_room(sum(entry.size for entry in batch))
+        keys = [entry.key for entry in batch]
+        ((there,),) = await self._all(f"SELECT count(*) FROM entries WHERE key IN ({_places(keys)})", keys)  # noqa: S608
+        rows = ", ".join([f"({_places(_COLUMNS)})"] * len(batch))
+        values = [value for entry in batch for value in _row(entry)]
+        await self._all(f"{_PUT} {rows}", values)
+        self._figures.entries += len(batch) - there
+        await self._measure()
+
+    async def _write_touches(self) -> None:
+        touched, self._touched = self._touched, {}
+        if touched:
+            rows = ", ".join(["(?, ?)"] * len(touched))
+            await self._all(
+                f"UPDATE entries SET used_s = told.column2 FROM (VALUES {rows}) AS told "  # noqa: S608
+                "WHERE entries.key = told.column1",
+                [value for row in touched.items() for value in row],
+            )
+
+    async def _make_room(self, needed: int) -> None:
+        """Let the entries go that nobody used for longest, until so many bytes fit under the bound."""
+        while self._figures.bytes + needed > FULL_SHARE * self._bytes_max and self._figures.entries:
+            excess = self._figures.bytes + needed - ROOM_SHARE * self._bytes_max
+            average = max(self._figures.bytes / self._figures.entries, OVERHEAD)
+            count = max(1, min(int(excess / average) + 1, self._figures.entries))
+            await self._all(
+                "DELETE FROM entries WHERE rowid IN (SELECT rowid FROM entries ORDER BY used_s LIMIT ?)", (count,)
+            )
+            self._figures.evicted += count
+            self._figures.entries -= count
+            await self._measure()
+
+    async def sweep(self, now_s: float) -> int:
+        count = await self._delete("until_s <= ?", (now_s,))
+        self._figures.expired += count
+        return count
+
+    async def purge(self, which: Which) -> int:
+        await self.written()
+        asked = (("scope = ?", which.scope), ("model = ?", which.model), ("route = ?", which.route),
+                 ("stored_s < ?", which.older_than_s))  # fmt: skip
+        given = [(condition, value) for condition, value in asked if value is not None]
+        return await self._delete(
+            " AND ".join(condition for condition, _ in given) or "true", [value for _, value in given]
+        )
+
+    async def _delete(self, condition: str, values: Sequence[Any]) -> int:
+        """Delete in steps, so that a large purge does not hold up reads."""
+        count = 0
+        if not await self._ready():
+            return count
+        try:
+            while True:
+                rows = await self._all(
+                    f"DELETE FROM entries WHERE rowid IN (SELECT rowid FROM entries WHERE {condition} LIMIT 1000) "  # noqa: S608
+                    "RETURNING 1",
+                    values,
+                )
+                count += len(rows)
+                if len(rows) < 1000:
+                    break
+            self._figures.entries -= count
+            await self._measure()
+        except (sqlite3.Error, OSError) as error:
+            await self._fault(error)
+        return count
+
+    async def written(self) -> None:
+        while self._writer is not None and not self._writer.done():
+            await asyncio.wait([self._writer])
+
+    async def close(self) -> None:
+        await self.written()
+        if self._database is not None:
+            with contextlib.suppress(sqlite3.Error):
+                await self._write_touches()
+            await self._database.close()
+            self._database = None
+
+
+def _places(values: Sequence[Any]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _row(entry: Entry) -> tuple[Any, ...]:
+    headers, usage = (orjson.dumps(dict(said)).decode() for said in (entry.headers, entry.usage))
+    named = (entry.key, entry.scope, entry.route, entry.model, entry.status, headers, entry.body)
+    return (*named, entry.stored_s, entry.until_s, entry.stored_s, entry.credits, usage)
+
+
+def _entry(row: Sequence[Any]) -> Entry:
+    key, scope, route, model, status, headers, body, stored_s, until_s, credits_, usage = row
+    said = orjson.loads(headers), orjson.loads(usage)
+    return Entry(key, scope, route, model, status, said[0], body, stored_s, until_s, Credits(credits_), said[1])
+
+
+async def _opened(path: Path) -> aiosqlite.Connection:
+    """The file, checked and of this version. Raises sqlite3 errors and OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    database = await aiosqlite.connect(path, isolation_level=None)
+    try:
+        for pragma in (
+            "busy_timeout = 0",
+            "locking_mode = EXCLUSIVE",
+            "journal_mode = WAL",
+            "synchronous = NORMAL",
+            "wal_autocheckpoint = 256",
+            "journal_size_limit = 1048576",
+            "trusted_schema = OFF",
+            "cell_size_check = ON",
+        ):
+            await database.execute_fetchall(f"PRAGMA {pragma}")
+        ((version,),) = await database.execute_fetchall("PRAGMA user_version")
+        if version == 0:
+            await database.executescript(f"BEGIN; {_CREATE} COMMIT;")
+        else:
+            _check(version)
+        await database.execute_fetchall("SELECT key FROM entries LIMIT 1")
+    except BaseException:
+        await database.close()
+        raise
+    return database
+
+
+def _is_damage(error: Exception | None) -> bool:
+    """Whether the file itself is no good, or of another version; a lock or a full disk is an OperationalError."""
+    return isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
+
+
+def _check(version: int) -> None:
+    if version != VERSION:
+        raise sqlite3.DatabaseError(f"a file of version {version}")
+
+
+def _remove(path: Path) -> None:
+    for name in (path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")):
+        with contextlib.suppress(OSError):
+            name.unlink()

@@ -1,0 +1,196 @@
+"""Every home of the cache keeps what it was given, within its bound, and never fails whoever asks."""
+
+import sqlite3
+from dataclasses import replace
+
+import pytest
+
+from proxy.stores.cache.contract import Entry, Which
+from proxy.stores.cache.memory import MemoryCache
+from proxy.stores.cache.sqlite import SqliteCache
+from proxy.units import Credits
+
+MIB = 1024 * 1024
+
+
+def an_entry(number=0, *, body=b"said", **more):
+    given = {
+        "scope": "red", "route": "chat", "model": "m", "status": 200, "headers": {"content-type": "application/json"},
+        "stored_s": 10.0, "until_s": 20.0, "credits": Credits(7), "usage": {"input": 3}, **more,
+    }  # fmt: skip
+    return Entry(key=number.to_bytes(32), body=body, **given)
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def home(request, tmp_path):
+    cache = MemoryCache(4 * MIB) if request.param == "memory" else await SqliteCache.open(tmp_path / "c.db", 4 * MIB)
+    yield cache
+    await cache.close()
+
+
+async def put(home, *entries):
+    for entry in entries:
+        home.put(entry)
+    await home.written()
+
+
+async def test_an_entry_comes_back_as_it_was_put(home):
+    entry = an_entry(body=bytes(range(256)) * 40)
+    await put(home, entry)
+    assert await home.get(entry.key) == entry
+    assert await home.get(b"\xff" * 32) is None
+
+
+async def test_a_new_entry_takes_the_place_of_the_old_one(home):
+    await put(home, an_entry(body=b"old"), an_entry(body=b"new"))
+    await put(home, an_entry(body=b"newest"))
+    assert (await home.get(an_entry().key)).body == b"newest"
+    assert home.stats.entries == 1
+
+
+async def test_what_was_used_last_stays_when_room_is_needed(home):
+    for number in range(300):
+        await put(home, an_entry(number, body=b"x" * 30_000, stored_s=float(number)))
+        home.touch(an_entry(0).key, float(number))
+        await home.get(an_entry(0).key)
+    assert home.stats.evicted
+    assert home.stats.bytes <= home.stats.limit_bytes
+    assert await home.get(an_entry(0).key), "used all the time"
+    assert await home.get(an_entry(299).key), "the newest"
+    assert await home.get(an_entry(1).key) is None, "nobody asked for it"
+
+
+async def test_an_entry_larger_than_the_cache_can_bear_is_not_kept(home):
+    await put(home, an_entry(body=b"x" * 3 * MIB))
+    assert home.stats.entries == 0
+
+
+async def test_sweeping_lets_go_of_what_has_ended_only(home):
+    await put(home, an_entry(1, until_s=5.0), an_entry(2, until_s=50.0))
+    assert await home.sweep(20.0) == 1
+    assert await home.get(an_entry(1).key) is None
+    assert await home.get(an_entry(2).key) is not None
+    assert (home.stats.entries, home.stats.expired) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("which", "left"),
+    [
+        (Which(), set()),
+        (Which(scope="red"), {3}),
+        (Which(model="m"), {2}),
+        (Which(route="native"), {1, 2, 3}),
+        (Which(older_than_s=15.0), {2, 3}),
+        (Which(scope="red", model="other"), {1, 3}),
+    ],
+)
+async def test_a_purge_takes_what_fits_all_its_words(home, which, left):
+    await put(home, an_entry(1), an_entry(2, model="other", stored_s=20.0), an_entry(3, scope="blue", stored_s=20.0))
+    await home.purge(which)
+    assert {number for number in (1, 2, 3) if await home.get(an_entry(number).key)} == left
+
+
+async def test_the_largest_come_first_and_without_their_bodies(home):
+    await put(home, *(an_entry(number, body=b"x" * number) for number in (5, 900, 70)))
+    assert [entry.key for entry in await home.largest(2)] == [an_entry(900).key, an_entry(70).key]
+    assert {entry.body for entry in await home.largest(9)} == {b""}
+
+
+# --- the file ---
+
+
+async def test_the_file_stays_under_its_bound_whatever_is_put(tmp_path):
+    path = tmp_path / "c.db"
+    cache = await SqliteCache.open(path, 4 * MIB)
+    for number in range(3000):
+        cache.put(an_entry(number, body=bytes([number % 251]) * (number % 9000), stored_s=float(number)))
+        if number % 64 == 0:
+            await cache.written()
+    await cache.written()
+    taken = sum(file.stat().st_size for file in tmp_path.iterdir())
+    await cache.close()
+    assert taken <= 4 * MIB * 1.35, "bound, and a write-ahead log of at most 1 MiB"
+    assert path.stat().st_size <= 4 * MIB
+
+
+async def test_entries_survive_a_restart(tmp_path):
+    for attempt in range(2):
+        cache = await SqliteCache.open(tmp_path / "c.db", 4 * MIB)
+        if attempt == 0:
+            await put(cache, an_entry(1))
+        assert await cache.get(an_entry(1).key) == an_entry(1)
+        assert cache.stats.entries == 1
+        await cache.close()
+
+
+async def test_the_file_is_its_owners_alone(tmp_path):
+    await (await SqliteCache.open(tmp_path / "new" / "c.db", 4 * MIB)).close()
+    assert (tmp_path / "new" / "c.db").stat().st_mode & 0o077 == 0
+    assert (tmp_path / "new").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    "rubbish", [b"not a database at all, not even nearly" * 40, b"SQLite format 3\x00" + b"x" * 9000]
+)
+async def test_a_damaged_file_is_made_anew(tmp_path, rubbish):
+    (tmp_path / "c.db").write_bytes(rubbish)
+    cache = await SqliteCache.open(tmp_path / "c.db", 4 * MIB)
+    await put(cache, an_entry(1))
+    assert await cache.get(an_entry(1).key) == an_entry(1)
+    assert cache.stats.faults == 1
+    await cache.close()
+
+
+async def test_damage_that_shows_later_is_a_miss_and_then_a_new_file(tmp_path):
+    path = tmp_path / "c.db"
+    cache = await SqliteCache.open(path, 4 * MIB)
+    await put(cache, *(an_entry(number, body=b"y" * 3000) for number in range(300)))
+    await cache.close()
+    whole = path.read_bytes()
+    # The first page tells of tables; all others are overwritten.
+    path.write_bytes(whole[:4096] + b"\xaa" * (len(whole) - 4096))
+    cache = await SqliteCache.open(path, 4 * MIB)
+    for number in range(300):
+        assert await cache.get(an_entry(number).key) is None
+    await put(cache, an_entry(1))
+    assert await cache.get(an_entry(1).key) == an_entry(1)
+    await cache.close()
+
+
+async def test_a_file_of_another_version_is_made_anew(tmp_path):
+    with sqlite3.connect(tmp_path / "c.db") as database:
+        database.executescript("CREATE TABLE entries (key BLOB); PRAGMA user_version = 99;")
+    database.close()
+    cache = await SqliteCache.open(tmp_path / "c.db", 4 * MIB)
+    await put(cache, an_entry(1))
+    assert await cache.get(an_entry(1).key) == an_entry(1)
+    await cache.close()
+
+
+async def test_a_folder_that_cannot_be_written_means_misses(tmp_path):
+    (tmp_path / "file").write_text("")
+    cache = await SqliteCache.open(tmp_path / "file" / "c.db", 4 * MIB)
+    await put(cache, an_entry(1))
+    assert await cache.get(an_entry(1).key) is None
+    assert await cache.purge(Which()) == 0
+    assert cache.stats.faults
+    await cache.close()
+
+
+async def test_a_second_process_on_the_file_goes_without(tmp_path):
+    first = await SqliteCache.open(tmp_path / "c.db", 4 * MIB)
+    await put(first, an_entry(1))
+    second = await SqliteCache.open(tmp_path / "c.db", 4 * MIB)
+    await put(second, an_entry(2))
+    assert await second.get(an_entry(1).key) is None
+    assert await first.get(an_entry(1).key) == an_entry(1), "and takes nothing away"
+    await second.close()
+    await first.close()
+    third = await SqliteCache.open(tmp_path / "c.db", 4 * MIB)
+    assert await third.get(an_entry(1).key) == an_entry(1)
+    await third.close()
+
+
+def test_size_counts_more_than_the_body():
+    assert an_entry().size > len(b"said")
+    assert replace(an_entry(), body=b"x" * 100).size - an_entry().size == 96
