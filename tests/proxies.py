@@ -1,6 +1,7 @@
 """A proxy on ports of the system's choosing, with its log kept for reading and a client that talks to it."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ from proxy.core.ledger import Step
 from proxy.core.policy import DEFAULT_POLICY, Policy
 from proxy.observe.log import RequestLog
 from proxy.server.app import Doubles, Running, running
+from proxy.stores.cache.contract import CacheStore
+from proxy.stores.cache.memory import MemoryCache
 from proxy.stores.ledger.memory import MemoryLedger
 
 KEY = "sk-emu-alpha-1"
@@ -104,7 +107,13 @@ class Reply:
 
 @asynccontextmanager
 async def proxied(
-    upstream: str, policy: Policy = DEFAULT_POLICY, key: str | None = KEY, **flags: Any
+    upstream: str,
+    policy: Policy = DEFAULT_POLICY,
+    key: str | None = KEY,
+    *,
+    cache: CacheStore | None = None,
+    wall: Callable[[], float] = time.time,
+    **flags: Any,
 ) -> AsyncIterator[Front]:
     """A proxy in front of `upstream`; flags as on the command line, with underscores."""
     given = {"listen": "127.0.0.1:0", "admin_listen": "127.0.0.1:0", "auth": "open", "drain": "5s", **flags}
@@ -113,8 +122,14 @@ async def proxied(
     sink: list[Front] = []
     log = RequestLog(lambda line: sink[0].logged(line) if sink else None, form=LogFormat.JSON, level=LogLevel.DEBUG)
     async with (
-        running(settings, policy, Doubles(log=log, ledger=MemoryLedger(policy.budgets))) as proxy,
-        aiohttp.ClientSession() as client,
+        running(
+            settings,
+            policy,
+            Doubles(
+                log=log, ledger=MemoryLedger(policy.budgets), cache=cache or MemoryCache(64 * 1024 * 1024), wall=wall
+            ),
+        ) as proxy,
+        aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as client,
     ):
         front = Front(proxy, client)
         sink.append(front)

@@ -10,6 +10,7 @@ from aiohttp import web
 
 from proxy.admin.relay import add_relay
 from proxy.core.head import host_allowed
+from proxy.server.cache import report
 from proxy.server.parts import Parts
 from proxy.server.reload import reload
 
@@ -89,5 +90,6 @@ async def _reload(request: web.Request) -> web.Response:
 async def _metrics(request: web.Request) -> web.Response:
     # In a thread: thousands of lines take a quarter of a second, and streams must not wait for them.
     metrics = request.app[PARTS].metrics
+    report(request.app[PARTS].cache, metrics)
     body, content_type = await asyncio.to_thread(metrics.render, request.headers.get("Accept", ""))
     return web.Response(body=body, headers={"Content-Type": content_type})

@@ -133,6 +133,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
 
     Setting("policies",            _FILES,   values.path,                 "policies",       "",      "Folder of the policy files, *.yaml."),
     Setting("data",                _FILES,   values.path,                 None,             "",      "Folder of the ledger; the platform's user data folder by default. One process at a time."),
+    Setting("cache_size",          _FILES,   size(1 * _MIB, 1024 * _GIB), "256MiB",         "bytes", "Room for stored answers in the data folder; what was not used for longest goes first."),
+    Setting("cache_memory",        _FILES,   size(0, 64 * _GIB),          "32MiB",          "bytes", "Room for stored answers in memory, in front of the file."),
     Setting("durability",          _FILES,   word(Durability),            "full",           "",      "full: what was admitted survives a power cut; normal: a crash of this process."),
 
     Setting("admin_listen",        _ADMIN,   values.address,              "127.0.0.1:8788", "",      "Where health, metrics and the page are served."),
@@ -184,6 +186,8 @@ class Settings:
     drain: float
     policies: Path
     data: Path
+    cache_size: int
+    cache_memory: int
     durability: Durability
     admin_listen: Address
     admin_token: Secret | None

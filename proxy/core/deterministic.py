@@ -113,7 +113,7 @@ def reason_against(route: str, body: Body | None) -> str:
 _SIGNED: Final = re.compile(rb"[?&](?:X-Amz-Signature|X-Goog-Signature|Signature|sig|se|Expires|token)=", re.IGNORECASE)
 """What links carry that work for a while only: an answer with one in it would be kept longer than it is true."""
 
-_NOT_WHOLE: Final = frozenset({End.CUT, End.ERROR, End.CANCELLED})
+_NOT_WHOLE: Final = frozenset({End.CUT, End.ERROR, End.CANCELLED, End.EOF_AFTER_FINISH})
 
 
 def keepable(status: int, meter: Meter | None, body: bytes, *, is_json: bool) -> bool:

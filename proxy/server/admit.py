@@ -13,6 +13,7 @@ from proxy.server.budgets import over_budget
 from proxy.server.call import Call
 from proxy.server.exchange import Exchange, Follow
 from proxy.server.parts import Parts
+from proxy.server.recall import keeper
 from proxy.server.sources import DirectSource, Shared
 
 _FAMILIES: Final = {
@@ -57,7 +58,7 @@ async def admit(call: Call, parts: Parts) -> web.StreamResponse | None:
         follow=_follower(call, parts),
     )
     if call.slot is not None:
-        shared = Shared(exchange, parts.settings.spool_bytes)
+        shared = Shared(exchange, parts.settings.spool_bytes, keeper(call, parts))
         call.shared = True
         call.source = shared.join()
         call.slot.fill(shared)

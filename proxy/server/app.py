@@ -25,16 +25,20 @@ from proxy.observe.log import RequestLog, open_log
 from proxy.observe.metrics import Metrics
 from proxy.server import pipeline, reload, replies
 from proxy.server.books import Books
+from proxy.server.cache import SECRET_BYTES, Cache, secret_of
+from proxy.server.cache import watch as watch_cache
 from proxy.server.exchange import Bounds, Exchanges
 from proxy.server.ids import new_id
+from proxy.server.in_flight import InFlight
 from proxy.server.inbound import Inbound
 from proxy.server.judge import Judge
 from proxy.server.known import Known
 from proxy.server.listener import Listener, ListenerLimits
 from proxy.server.operations import Operations
 from proxy.server.parts import Parts, State
-from proxy.server.recall import InFlight
 from proxy.server.upstream import Upstream
+from proxy.stores.cache.contract import CacheStore
+from proxy.stores.cache.sqlite import SqliteCache
 from proxy.stores.ledger.contract import LedgerStore
 from proxy.stores.ledger.sqlite import SqliteLedger
 
@@ -121,6 +125,7 @@ class Doubles:
     wall: Callable[[], float] = time.time
     log: RequestLog | None = None
     ledger: LedgerStore | None = None
+    cache: CacheStore | None = None
 
 
 @asynccontextmanager
@@ -140,7 +145,7 @@ async def running(settings: Settings, policy: Policy, doubles: Doubles | None = 
         proxy.admin_url = await _open_admin(stack, parts, settings)
         await proxy.listen(settings.listen)
         stack.push_async_callback(proxy.drain, settings.drain)
-        for watching in (lag.watch(parts.metrics), reload.watch(parts)):
+        for watching in (lag.watch(parts.metrics), reload.watch(parts), watch_cache(parts.cache)):
             stack.callback(asyncio.ensure_future(watching).cancel)
         yield proxy
 
@@ -167,6 +172,15 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
     stack.push_async_callback(upstream.close)
     judge = Judge()
     stack.push_async_callback(judge.close)
+    store = doubles.cache or await SqliteCache.open(settings.data / "cache.db", settings.cache_size)
+    cache = Cache(
+        store,
+        secret_of(settings.data) if doubles.cache is None else os.urandom(SECRET_BYTES),
+        str(settings.upstream),
+        memory_bytes=settings.cache_memory,
+        wall=doubles.wall,
+    )
+    stack.push_async_callback(cache.close)
     bounds = Bounds(settings.read_on_time, settings.read_on_bytes, settings.read_on_max)
     return Parts(
         settings=settings,
@@ -177,6 +191,7 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
         operations=Operations(books, metrics, doubles.wall),
         owners=Owners(),
         in_flight=InFlight(),
+        cache=cache,
         judge=judge,
         metrics=metrics,
         log=log,

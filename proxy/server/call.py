@@ -20,7 +20,10 @@ from proxy.server.upstream import Outgoing
 from proxy.units import Credits
 
 if TYPE_CHECKING:
-    from proxy.server.recall import Slot
+    from proxy.server.cache import Caching
+    from proxy.server.in_flight import Slot
+    from proxy.server.recall import Place
+    from proxy.stores.cache.contract import Entry
 
 
 @dataclass(slots=True)
@@ -28,9 +31,16 @@ class Call:
     """Filled in from left to right by the stages of `pipeline.STAGES`; read by `record` at the end.
 
     policy:   the one in force when the call came; a reload does not change a running call.
+    spare:    the hold this call would have taken, had it not joined another.
     slot:     the place claimed for an exchange that identical calls may share.
     shared:   the answer is read from an exchange that others may read too.
     joined:   it was somebody else's call that fetched it.
+    anew:     the joined call failed before a byte of it came, so this one began again.
+    alone:    neither joins nor offers a call.
+    caching:  what was decided about keeping and giving the answer.
+    stale:    a stored answer that is too old, for when the gateway fails.
+    hit:      the stored answer that was given.
+    place:    knows the request again by its bytes.
     wav:      the caller wants speech with a WAV header.
     taker:    takes out of the answer the usage that we asked for and the caller did not.
     owns:     the id in the answer that was given to the team.
@@ -52,11 +62,19 @@ class Call:
     facts: Facts | None = None
     out: Outgoing | None = None
     cache_status: str = "sluicegate; fwd=bypass"
+    cache_result: str = "bypass"
+    caching: "Caching | None" = None
+    stale: "Entry | None" = None
+    hit: "Entry | None" = None
+    place: "Place | None" = None
     hold: OpenHold | None = None
+    spare: OpenHold | None = None
     source: Source | None = None
     slot: "Slot | None" = None
     shared: bool = False
     joined: bool = False
+    anew: bool = False
+    alone: bool = False
     status: int = 0
     ending: Ending | None = None
     reason: str = ""

@@ -10,11 +10,12 @@ from proxy.core.policy import Policy
 from proxy.observe.log import RequestLog
 from proxy.observe.metrics import Metrics
 from proxy.server.books import Books
+from proxy.server.cache import Cache
 from proxy.server.exchange import Exchanges
+from proxy.server.in_flight import InFlight
 from proxy.server.judge import Judge
 from proxy.server.known import Known
 from proxy.server.operations import Operations
-from proxy.server.recall import InFlight
 from proxy.server.upstream import Upstream
 
 
@@ -54,6 +55,7 @@ class Parts:
     operations: Operations
     owners: Owners
     in_flight: InFlight
+    cache: Cache
     judge: Judge
     metrics: Metrics
     log: RequestLog

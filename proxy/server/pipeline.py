@@ -11,7 +11,7 @@ from aiohttp import web
 
 from proxy.core.ledger import Ending
 from proxy.errors import ProxyError
-from proxy.server import admit, decide, identify, normalise, recall, receive, record, relay, replies, send
+from proxy.server import admit, decide, hits, identify, normalise, recall, receive, record, relay, replies, send
 from proxy.server.call import Call
 from proxy.server.ids import request_id
 from proxy.server.inbound import Inbound
@@ -24,6 +24,7 @@ STAGES: Final[tuple[tuple[str, Stage], ...]] = (
     ("receive",   receive.head),
     ("identify",  identify.identify),
     ("receive",   receive.body),
+    ("recall",    recall.at_once),
     ("normalise", normalise.normalise),
     ("decide",    decide.decide),
     ("recall",    recall.recall),
@@ -32,6 +33,9 @@ STAGES: Final[tuple[tuple[str, Stage], ...]] = (
     ("relay",     relay.relay),
 )
 # fmt: on
+
+_AGAIN: Final = tuple(stage for _, stage in STAGES).index(recall.recall)
+"""Where a call goes on that joined another one in vain."""
 
 
 async def answer(inbound: Inbound, parts: Parts) -> web.StreamResponse:
@@ -58,18 +62,35 @@ def _let_go(call: Call) -> None:
         call.source.exchange.end(Ending.CALLER_LEFT)
 
 
+async def _stages(call: Call, parts: Parts) -> web.StreamResponse:
+    first = 0
+    while True:
+        try:
+            for name, stage in STAGES[first:]:
+                call.stage = name
+                response = await stage(call, parts)
+                if response is not None:
+                    return response
+        except recall.Anew:
+            recall.begin_anew(call)
+            first = _AGAIN
+            continue
+        raise AssertionError("the last stage always answers")
+
+
 async def _through(call: Call, parts: Parts) -> web.StreamResponse:
     try:
-        for name, stage in STAGES:
-            call.stage = name
-            response = await stage(call, parts)
-            if response is not None:
-                return response
+        return await _stages(call, parts)
     except ProxyError as refused:
+        if call.stale is not None and refused.reason.name in _FAILURES:
+            return hits.serve(call, parts, call.stale)
         return replies.refusal(call, refused, parts)
     except ConnectionResetError:
         # The caller left in the middle of its answer; there is nobody to tell.
         raise
     except Exception as fault:  # noqa: BLE001  (the last line: a fault of ours is one request's, not the process's)
         return replies.fault(call, fault, parts)
-    raise AssertionError("the last stage always answers")
+
+
+_FAILURES: Final = frozenset({"upstream_unreachable", "upstream_broken", "upstream_timeout"})
+"""Reasons for which a stored answer that is too old is better than none."""

@@ -1,105 +1,194 @@
-"""Recall: an answer that need not be fetched. So far: identical deterministic calls in flight share one exchange."""
+"""Recall: an answer that need not be fetched, because it is stored, or because the same call is on its way already."""
 
-import asyncio
-from typing import TYPE_CHECKING, Final
+from hashlib import sha256
+from typing import Final
 
 from aiohttp import web
 
-from proxy.core.body import Facts
+from proxy.core import deterministic
+from proxy.core.body import LARGE
+from proxy.core.cachekey import key_of
+from proxy.core.deterministic import Decision
+from proxy.core.policy import CacheScope, Steering
+from proxy.core.steering import FREE, steer
+from proxy.errors import ProxyError
+from proxy.server import hits
+from proxy.server.cache import Caching, Road
 from proxy.server.call import Call
-from proxy.server.sources import Shared, SharedSource
+from proxy.server.exchange import Exchange
+from proxy.server.parts import Parts
+from proxy.server.sources import Keep
+from proxy.stores.cache.contract import Entry
 from proxy.units import Credits
 
-if TYPE_CHECKING:
-    from proxy.server.parts import Parts
-
-Key = tuple[str, str, str, bytes, tuple[tuple[str, str], ...]]
+Place = tuple[str, str | None, str, tuple[str | None, ...], bytes]
+"""Team, gateway key of the caller, target, header lines that shape an answer, digest of the body."""
 
 
-class Slot:
-    """A place for one exchange: claimed before admission, filled with the exchange, or given up."""
-
-    def __init__(self, slots: "dict[Key, Slot]", key: Key) -> None:
-        self._slots: Final = slots
-        self._key: Final = key
-        self._filled: Final[asyncio.Future[Shared | None]] = asyncio.get_running_loop().create_future()
-
-    async def exchange(self) -> Shared | None:
-        """Wait for the exchange; None when whoever claimed the place was refused or left."""
-        return await asyncio.shield(self._filled)
-
-    def fill(self, shared: Shared) -> None:
-        """Offer the exchange to all who wait, and to newcomers until it ends."""
-        self._filled.set_result(shared)
-        shared.task.add_done_callback(lambda _: self._remove())
-
-    def give_up(self) -> None:
-        """Let one of those who wait try for itself; does nothing once filled."""
-        if not self._filled.done():
-            self._remove()
-            self._filled.set_result(None)
-
-    def _remove(self) -> None:
-        if self._slots.get(self._key) is self:
-            del self._slots[self._key]
+class Anew(Exception):
+    """The call that this one joined gave it nothing, so it goes through recall and admission by itself."""
 
 
-class InFlight:
-    """Shared exchanges that newcomers may still join, by all that makes two calls identical."""
+async def recall(call: Call, parts: Parts) -> web.StreamResponse | None:
+    """Answer from the cache, or join an identical call in flight; neither costs this caller anything.
 
-    def __init__(self) -> None:
-        self._slots: Final[dict[Key, Slot]] = {}
-
-    async def join(self, key: Key) -> SharedSource | None:
-        """A reader's view of a running exchange; None when there is none a newcomer would get every byte of.
-
-        Whoever gets None claims the place before it waits for anything else, so that the next one finds it taken.
-        """
-        while (slot := self._slots.get(key)) is not None:
-            shared = await slot.exchange()
-            if shared is not None:
-                return shared.join() if shared.joinable else None
-        return None
-
-    def claim(self, key: Key) -> Slot:
-        """Take the place for an exchange that is yet to be admitted."""
-        slot = self._slots[key] = Slot(self._slots, key)
-        return slot
-
-
-def _deterministic(facts: Facts) -> bool:
-    """Whether the gateway is asked for the same answer each time, and gives it without keeping or reading anything."""
-    asked = facts.temperature_zero or facts.seeded
-    keeps = facts.stored or facts.background or facts.previous_response_id is not None
-    return asked and facts.n == 1 and not keeps and not facts.references and facts.call is None
-
-
-_INDIFFERENT: Final = frozenset({"x-request-id", "traceparent", "tracestate", "via"})
-"""Header lines that differ between calls and change nothing in an answer."""
-
-
-def key_of(call: Call) -> Key | None:
-    """What makes two calls identical; None for a call that may not be shared.
-
-    Only byte-identical bodies of one team count as identical here.
+    Raises ProxyError `not_in_cache` where the caller wants nothing fetched.
     """
-    if call.facts is None or call.out is None or call.team is None or not _deterministic(call.facts):
-        return None
-    shaping = tuple(sorted(line for line in call.out.headers.items() if line[0] not in _INDIFFERENT))
-    return call.team.name, call.gateway_key or "", call.out.target, call.facts.digest, shaping
+    caching = call.caching = call.caching or caching_of(call, parts)
+    wanted = caching.steer
+    if caching.key and not wanted.no_store:
+        call.cache_result = "miss"
+        call.cache_status = "sluicegate; fwd=" + ("request" if wanted.no_cache else "uri-miss")
+        if not call.anew and not wanted.no_cache and (entry := await parts.cache.get(caching.key)) is not None:
+            if _is_fresh(call, entry, parts):
+                return hits.serve(call, parts, entry)
+            call.cache_status = "sluicegate; fwd=stale"
+    else:
+        call.cache_status = f"sluicegate; fwd=bypass; detail={caching.decision.detail or 'no-store'}"
+    if wanted.only_if_cached:
+        raise ProxyError("not_in_cache", "Cache-Control: only-if-cached, and this answer is not stored or too old.")
+    if call.cache_result == "miss" and not call.alone:
+        await _share(call, parts)
+    return None
 
 
-async def recall(call: Call, parts: "Parts") -> web.StreamResponse | None:
-    """Join an identical call in flight: it costs this caller nothing, and admits nothing."""
-    key = key_of(call)
-    if key is None:
-        return None
-    source = await parts.in_flight.join(key)
+def _is_fresh(call: Call, entry: Entry, parts: Parts) -> bool:
+    """Whether a stored answer may be given; one that is too old is kept at hand for when the gateway fails."""
+    assert call.caching is not None
+    decision, wanted = call.caching.decision, call.caching.steer
+    age_s = parts.wall() - entry.stored_s
+    if age_s < decision.ttl_s + decision.stale_if_error_s:
+        call.stale = entry
+    return age_s < decision.ttl_s and (wanted.max_age_s is None or age_s <= wanted.max_age_s)
+
+
+async def _share(call: Call, parts: Parts) -> None:
+    assert call.caching is not None
+    source = None if call.caching.steer.no_cache else await parts.in_flight.join(call.caching.key)
     if source is None:
-        call.slot = parts.in_flight.claim(key)
-        return None
+        call.slot = parts.in_flight.claim(call.caching.key)
+        return
     call.source, call.shared, call.joined = source, True, True
-    call.hold, call.held = None, Credits(0)
+    call.spare, call.hold, call.held = call.hold, None, Credits(0)
+    call.cache_result = "collapsed"
     call.cache_status = "sluicegate; fwd=uri-miss; collapsed"
     call.inbound.on_gone(source.leave)
-    return None
+
+
+def begin_anew(call: Call) -> None:
+    """Forget the call that was joined."""
+    if call.source is not None:
+        call.source.leave()
+    call.source, call.slot, call.shared, call.joined = None, None, False, False
+    call.anew = True
+    if call.spare is not None:
+        call.hold, call.spare = call.spare, None
+        call.held = call.hold.credits
+
+
+def caching_of(call: Call, parts: Parts) -> Caching:
+    """Whether this call's answer may be kept and given, by the policy, and under which key."""
+    assert call.team is not None
+    assert call.match is not None
+    team, facts = call.team, call.facts_for_books
+    obeys = team.cache_control is Steering.HONOUR
+    wanted = steer(call.inbound.header("cache-control")) if obeys else FREE
+    if team.cache is CacheScope.OFF or call.out is None:
+        return Caching(Decision(False, "policy" if call.out is not None else "route"), steer=wanted)
+    decision = deterministic.decide(facts, call.facts, call.policy.cache)
+    if not decision.may:
+        return Caching(decision, steer=wanted)
+    scope = team.name if team.cache is CacheScope.TEAM else ""
+    credential = "" if call.gateway_key is None else sha256(call.gateway_key.encode()).hexdigest()
+    out = call.out
+    key = key_of(
+        parts.cache.secret,
+        scope=(scope, credential, parts.cache.gateway),
+        route=facts.route,
+        target=out.target,
+        headers=out.headers,
+        streamed=call.facts is not None and call.facts.stream,
+        body=out.body,
+        as_it_is=len(out.body) > LARGE,
+    )
+    caching = Caching(decision, key, wanted, scope)
+    if (
+        call.place is not None
+        and call.taker is None
+        and facts.route == call.match.route.name
+        and call.facts is not None
+    ):
+        parts.cache.remember(call.place, Road(call.policy, call.facts, caching))
+    return caching
+
+
+def keeper(call: Call, parts: Parts) -> Keep:
+    """Stores the answer to a call, when it is one to be stored."""
+    caching, route, model = call.caching, call.route, call.model
+
+    def keep(exchange: Exchange, body: bytes) -> bool:
+        answer = exchange.answer
+        if caching is None or not caching.key or answer is None or route is None:
+            return False
+        is_json = answer.content_type.lower().startswith("application/json")
+        if not deterministic.keepable(answer.status, exchange.meter, body, is_json=is_json):
+            return False
+        now_s = parts.wall()
+        decision = caching.decision
+        usage = exchange.meter.usage if exchange.meter is not None else None
+        parts.cache.keep(
+            Entry(
+                key=caching.key,
+                scope=caching.scope,
+                route=route.name,
+                model=model or "",
+                status=answer.status,
+                headers={low: value for name, value in answer.headers if (low := name.lower()) in KEPT_HEADERS},
+                body=body,
+                stored_s=now_s,
+                until_s=now_s + decision.ttl_s + decision.stale_if_error_s,
+                credits=exchange.charge.credits,
+                usage={} if usage is None else {name: count for name in _COUNTED if (count := getattr(usage, name))},
+            )
+        )
+        return True
+
+    return keep
+
+
+KEPT_HEADERS: Final = frozenset({"content-type", "content-disposition", "x-model", "x-music-structure"})
+"""What of an answer's header is true of its stored bytes; figures of limits and charges are of their moment."""
+
+_COUNTED: Final = ("input", "output", "reasoning", "cache_read", "cache_write")
+
+
+# --- the short way ---
+
+_QUICK: Final = frozenset({"chat", "native", "responses", "native-count"})
+_STEERING: Final = ("cache-control", "idempotency-key")
+_SHAPING: Final = ("anthropic-version", "anthropic-beta", "partner-version", "partner-beta")
+
+
+async def at_once(call: Call, parts: Parts) -> web.StreamResponse | None:
+    """Answer a request that came before byte for byte, under the same policy, from memory: nothing is parsed for it."""
+    if call.match is None or call.match.route.name not in _QUICK or call.team is None or len(call.body) > LARGE:
+        return None
+    headers = call.inbound.headers
+    if any(name in headers for name in _STEERING):
+        return None
+    segment = parts.settings.native_segment
+    shaping = (*_SHAPING, f"{segment}-version", f"{segment}-beta")
+    call.place = (
+        call.team.name,
+        call.gateway_key,
+        call.inbound.target,
+        tuple(headers.get(name) for name in shaping),
+        sha256(call.body).digest(),
+    )
+    road = parts.cache.road(call.place, call.policy)
+    if road is None or (entry := parts.cache.at_once(road.caching.key)) is None:
+        return None
+    if parts.wall() - entry.stored_s >= road.caching.decision.ttl_s:
+        return None
+    call.facts, call.caching = road.facts, road.caching
+    return hits.serve(call, parts, entry)

@@ -53,6 +53,8 @@ def _story(call: Call, ended_s: float) -> dict[str, object]:
             story["basis"] = call.charge.basis.value
     if call.waited_s:
         story["waited_s"] = round(call.waited_s, 3)
+    if call.caching is not None:
+        story["cache"] = call.cache_result
     story["sent_bytes"] = call.sent_bytes
     story["dur_s"] = round(ended_s - call.began_s, 4)
     if _empty(call):
@@ -72,7 +74,9 @@ def _measure(call: Call, parts: Parts, ended_s: float) -> None:
     metrics.count("requests_total", team, route, str(call.status or 499))
     if call.reason:
         metrics.count("refusals_total", team, call.reason)
-    metrics.observe("request_duration_seconds", route, "collapsed" if call.joined else "bypass", value=took_s)
+    metrics.observe("request_duration_seconds", route, call.cache_result, value=took_s)
+    if call.caching is not None:
+        _count_cache(call, parts, team, route)
     exchange = call.source.exchange if call.source is not None else None
     if exchange is None or call.joined:
         metrics.observe("overhead_seconds", route, value=took_s)
@@ -89,6 +93,19 @@ def _measure(call: Call, parts: Parts, ended_s: float) -> None:
         metrics.observe("time_to_first_token_seconds", model, value=call.first_byte_s)
     if call.hold is not None:
         _count_money(call, parts, team, model)
+
+
+def _count_cache(call: Call, parts: Parts, team: str, route: str) -> None:
+    source = call.source
+    result = call.cache_result
+    if result == "miss" and source is not None and source.exchange.ending is not None and not source.kept:
+        result = "uncacheable"
+    parts.metrics.count("cache_requests_total", route, result)
+    saved = (
+        call.hit.credits if call.hit is not None else source.exchange.charge.credits if call.joined and source else 0
+    )
+    if saved:
+        parts.metrics.count("saved_credits_total", team, parts.models.label(call.model), by=saved / CREDIT)
 
 
 def _learn(call: Call, parts: Parts) -> None:

@@ -13,12 +13,13 @@ from proxy.core.ledger import Ending
 from proxy.core.speech import WAV_HEADER
 from proxy.errors import ProxyError
 from proxy.mcp import answers as mcp_answers
-from proxy.server import lists, owning, replies, streams
+from proxy.server import hits, lists, owning, replies, streams
 from proxy.server.admit import admit
 from proxy.server.call import Call
 from proxy.server.known import NAMES_MAX
 from proxy.server.normalise import BINARY
 from proxy.server.parts import Parts
+from proxy.server.recall import Anew
 from proxy.server.routes import Dialect
 from proxy.server.send import refused, send
 from proxy.server.upstream import Answer, UpstreamFault
@@ -76,6 +77,8 @@ def _in_front(call: Call) -> list[bytes]:
 
 async def _error(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse:
     body = await _gather_error(call)
+    if answer.status >= 500 and call.stale is not None:
+        return hits.serve(call, parts, call.stale)
     if call.taker is not None and answer.status in (400, 422) and b"stream_options" in body:
         return await _without_asking(call, parts)
     parts.metrics.count("upstream_errors_total", call.match.route.name if call.match else "_none", str(answer.status))
@@ -95,7 +98,10 @@ async def _without_asking(call: Call, parts: Parts) -> web.StreamResponse:
     assert call.out is not None
     if call.model is not None and len(parts.state.no_stream_usage) < NAMES_MAX:
         parts.state.no_stream_usage.add(call.model)
-    call.taker, call.source = None, None
+    if call.source is not None and call.shared:
+        call.source.leave()
+    # What is fetched now is another request than the one whose place was claimed.
+    call.taker, call.source, call.slot, call.shared, call.caching = None, None, None, False, None
     call.out = replace(call.out, body=call.body)
     if call.hold is not None:
         call.hold = replace(call.hold, id=parts.new_id())
@@ -137,9 +143,17 @@ async def _whole(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse
     except UpstreamFault as fault:
         meter = call.source.exchange.meter
         if meter is None or not meter.terminal or not gathered:
+            if call.joined and not call.anew:
+                raise Anew from fault
             raise refused(call, parts, fault) from fault
         # The connection broke behind a whole answer: what it says was said, and an id in it must not be lost.
     exchange = call.source.exchange
+    if call.joined and not call.source.kept and not call.anew:
+        # Nobody may be given this answer but the one who asked for it, so those who waited ask for themselves.
+        call.alone = True
+        raise Anew
+    if call.shared and call.source.kept:
+        call.cache_status = f"{call.cache_status}; stored; fwd-status={answer.status}"
     owning.give(call, parts)
     body = gathered[0] if len(gathered) == 1 else b"".join(gathered)
     if call.dialect is Dialect.MCP:

@@ -39,9 +39,8 @@ def our_headers(call: Call, parts: Parts, *, known_charge: bool) -> dict[str, st
         "Cache-Status": call.cache_status,
         "Server-Timing": _timing(call),
     }
-    if known_charge and call.source is not None:
-        cost = call.source.exchange.charge.credits
-        charged, saved = (0, cost) if call.joined else (cost, 0)
+    if known_charge and (call.hit is not None or call.source is not None):
+        charged, saved = _cost(call)
         lines["X-Sluicegate-Credits"] = f"charged={credit_text(charged)}, saved={credit_text(saved)}"
     origin = call.inbound.header("origin")
     if origin is not None and origin in parts.settings.cors_origins:
@@ -49,6 +48,15 @@ def our_headers(call: Call, parts: Parts, *, known_charge: bool) -> dict[str, st
         lines["Access-Control-Expose-Headers"] = _EXPOSED
         lines["Vary"] = "Origin"
     return lines
+
+
+def _cost(call: Call) -> tuple[int, int]:
+    """What a call was charged, and what it would have been had it not been answered by another one."""
+    if call.hit is not None:
+        return 0, call.hit.credits
+    assert call.source is not None
+    cost = call.source.exchange.charge.credits
+    return (0, cost) if call.joined else (cost, 0)
 
 
 def _timing(call: Call) -> str:

@@ -8,6 +8,7 @@ from aiohttp import web
 from proxy.errors import ProxyError
 from proxy.server.call import Call
 from proxy.server.parts import Parts
+from proxy.server.recall import Anew
 from proxy.server.upstream import Abandoned, Broke, NeverSent, TimedOut, UpstreamFault
 
 _REASONS: Final[Mapping[type[UpstreamFault], tuple[str, str]]] = {
@@ -24,6 +25,8 @@ async def send(call: Call, parts: Parts) -> web.StreamResponse | None:
     try:
         answer = await call.source.head()
     except UpstreamFault as fault:
+        if call.joined and not call.anew:
+            raise Anew from fault
         raise refused(call, parts, fault) from fault
     call.upstream_status = answer.status
     return None

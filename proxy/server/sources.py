@@ -4,7 +4,7 @@ A shared exchange has a task of its own, so there is no first reader whose leavi
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Final, Protocol
 
 from proxy.core.ledger import Ending
@@ -18,6 +18,9 @@ class Source(Protocol):
 
     @property
     def exchange(self) -> Exchange: ...
+
+    @property
+    def kept(self) -> bool: ...
 
     async def head(self) -> Answer:
         """The answer's head; raises UpstreamFault."""
@@ -34,6 +37,8 @@ class Source(Protocol):
 
 class DirectSource:
     """An exchange read in the caller's own task, which reads on when the caller has left."""
+
+    kept: Final = False
 
     def __init__(self, exchange: Exchange) -> None:
         self.exchange: Final = exchange
@@ -52,11 +57,18 @@ class DirectSource:
         self.exchange.caller_left()
 
 
+Keep = Callable[[Exchange, bytes], bool]
+"""Told of a whole answer: True when it is kept for those who ask the same later."""
+
+
 class Shared:
     """An exchange in a task of its own, with the bytes in a spool for whoever follows."""
 
-    def __init__(self, exchange: Exchange, spool_bytes: int) -> None:
+    def __init__(self, exchange: Exchange, spool_bytes: int, keep: Keep = lambda _exchange, _body: False) -> None:
+        """keep: told once, before the readers know that the answer has ended."""
         self.exchange: Final = exchange
+        self._keep: Final = keep
+        self.kept = False
         self._spool: Final = Spool(spool_bytes)
         self._head: Final[asyncio.Future[Answer]] = asyncio.get_running_loop().create_future()
         # A fault nobody is left to hear of must not be reported as forgotten.
@@ -74,6 +86,9 @@ class Shared:
             self._head.set_result(await self.exchange.open())
             while piece := await self.exchange.read():
                 await self._spool.write(piece)
+            # What nobody waited for to its end was not seen to be whole by anybody.
+            if self.exchange.ending is Ending.ANSWERED and self._spool.whole:
+                self.kept = self._keep(self.exchange, self._spool.all)
         except UpstreamFault as fault:
             self._fault = fault
             if not self._head.done():
@@ -115,6 +130,11 @@ class SharedSource:
     @property
     def exchange(self) -> Exchange:
         return self._shared.exchange
+
+    @property
+    def kept(self) -> bool:
+        """Whether the answer is stored; known once all pieces are read."""
+        return self._shared.kept
 
     async def head(self) -> Answer:
         """The head, the same for all."""

@@ -39,6 +39,11 @@ class Spool:
         return self._first == 0 and self._size <= self._bytes_max
 
     @property
+    def all(self) -> bytes:
+        """Every byte so far; only while `whole`."""
+        return b"".join(self._pieces)
+
+    @property
     def readers(self) -> int:
         """How many are reading."""
         return len(self._readers)

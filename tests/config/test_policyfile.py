@@ -160,9 +160,9 @@ def test_a_digest_that_is_none_is_refused_without_being_shown(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "where"),
-    [(f"{word}: []", f"a.yaml:1:1: {word}") for word in ("rates", "cache", "members", "gateway_limits")]
+    [(f"{word}: []", f"a.yaml:1:1: {word}") for word in ("rates", "members", "gateway_limits")]
     + [("expires_after: 2h", "a.yaml:1:1: expires_after")]
-    + [(f"teams: {{ a: {{ {word}: [] }} }}", f"a.yaml:1:15: teams.a.{word}") for word in ("weight", "cache")],
+    + [(f"teams: {{ a: {{ {word}: [] }} }}", f"a.yaml:1:15: teams.a.{word}") for word in ("weight",)],
 )
 def test_a_limit_that_is_not_enforced_yet_is_refused(tmp_path, text, where):
     """Silently accepted, it would be no limit."""

@@ -15,6 +15,7 @@ from proxy.observe.log import RequestLog
 from proxy.server import app, pipeline
 from proxy.server.inbound import Inbound
 from proxy.server.listener import Listener
+from proxy.stores.cache.memory import MemoryCache
 from proxy.stores.ledger.memory import MemoryLedger
 from tests.proxies import CHAT, KEY, proxied
 from tests.raw import Raw, exchange, request
@@ -47,7 +48,9 @@ async def cancelling(upstream, suspension):
     settings = load(flags, {"SLUICEGATE_UPSTREAM_KEY": KEY}, None)
     log = RequestLog(lambda line: None, form=LogFormat.JSON)
     async with AsyncExitStack() as stack:
-        parts = await app._open_parts(stack, settings, DEFAULT_POLICY, app.Doubles(log=log, ledger=MemoryLedger()))
+        parts = await app._open_parts(
+            stack, settings, DEFAULT_POLICY, app.Doubles(log=log, ledger=MemoryLedger(), cache=MemoryCache(1024))
+        )
 
         async def handle(request):
             return await cancelled_at(pipeline.answer(Inbound(request), parts), suspension)

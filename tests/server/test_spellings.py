@@ -54,7 +54,7 @@ async def test_every_route_answers_in_every_spelling_and_arrives_in_the_gateways
             continue
         values = {"id": known.get(route.name, ""), "suite": "calc"}
         values["model"] = "claude-sonnet-x" if route.native else "open%2Fllama-large"
-        headers = {"anthropic-version": "2023-06-01"} if route.native else {}
+        headers = {"cache-control": "no-store", **({"anthropic-version": "2023-06-01"} if route.native else {})}
         target = f"{prefix}/{route.path.replace('+', '').format(**values)}{slash}"
         before = len(gateway.journal)
         url, body = URL(front.url + target, encoded=True), BODIES.get(route.name)

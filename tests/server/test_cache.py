@@ -1,0 +1,361 @@
+"""A repeated deterministic call is answered with the same bytes, without the gateway and without a charge."""
+
+import asyncio
+import hashlib
+from dataclasses import replace
+
+import orjson
+import pytest
+
+from proxy.core.deterministic import CacheRule
+from proxy.core.ledger import Ending
+from proxy.core.limits import Budget, Match
+from proxy.core.policy import DEFAULT_POLICY, CacheScope, KeyRef, Policy, Steering, StreamUsage, Team
+from proxy.core.prices import FLAT, PriceTable, Rule
+from proxy.core.windows import Calendar, Per
+from proxy.stores.cache.sqlite import SqliteCache
+from proxy.units import CREDIT
+from tests.proxies import CHAT, NATIVE, RESPONSE, proxied
+
+PATH = "/v1/chat/completions"
+SURE = {**CHAT, "temperature": 0}
+STREAM = {**SURE, "stream": True}
+
+# fmt: off
+ASKED = {
+    "chat":       (PATH,                        SURE),
+    "chat-sse":   (PATH,                        STREAM),
+    "seeded":     (PATH,                        {**CHAT, "seed": 7}),
+    "native":     ("/v1/messages",              {**NATIVE, "temperature": 0}),
+    "native-sse": ("/v1/messages",              {**NATIVE, "temperature": 0, "stream": True}),
+    "responses":  ("/v1/responses",             {**RESPONSE, "temperature": 0}),
+    "resp-sse":   ("/v1/responses",             {**RESPONSE, "temperature": 0, "stream": True}),
+    "count":      ("/v1/messages/count_tokens", {k: v for k, v in NATIVE.items() if k != "max_tokens"}),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("name", ASKED)
+async def test_the_second_call_has_the_same_bytes_and_costs_nothing(front, gateway, name):
+    path, body = ASKED[name]
+    first = await front.post(path, body)
+    entries, calls = len(front.entries), len(gateway.journal)
+    second = await front.post(path, body)
+    assert (second.status, second.body) == (first.status, first.body)
+    assert second.headers["Content-Type"] == first.headers["Content-Type"]
+    assert (len(front.entries), len(gateway.journal)) == (entries, calls)
+    assert second.headers["Cache-Status"].startswith("sluicegate; hit; ttl=86")
+    assert second.headers["Age"] == "0"
+    assert second.headers["X-Request-ID"] != first.headers["X-Request-ID"]
+    if name != "count":
+        assert second.headers["X-Sluicegate-Credits"].startswith("charged=0, saved=0.")
+    story = front.requests[-1]
+    assert (story["cache"], story["ending"]) == ("hit", Ending.HIT.value)
+
+
+IMAGE = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://a.example/b.png"}}]}]
+
+
+@pytest.mark.parametrize(("path", "body", "detail"), [
+    (PATH,                    CHAT,                                                       "temperature"),
+    (PATH,                    {**SURE, "n": 2},                                           "n"),
+    (PATH,                    {**SURE, "store": True},                                    "store"),
+    ("/v1/responses",         {**RESPONSE, "temperature": 0, "background": True},         "background"),
+    ("/v1/responses",         {**RESPONSE, "temperature": 0, "conversation": "conv_1"},   "conversation"),
+    (PATH, {**SURE, "messages": IMAGE}, "references"),
+    ("/v1/audio/speech",      {"model": "speech-standard", "input": "hi", "voice": "Kore", "temperature": 0}, "route"),
+])  # fmt: skip
+async def test_what_is_not_deterministic_is_fetched_each_time_and_says_why(front, path, body, detail):
+    for _ in range(2):
+        reply = await front.post(path, body)
+        assert reply.headers["Cache-Status"] == f"sluicegate; fwd=bypass; detail={detail}"
+
+
+async def test_the_same_request_written_otherwise_is_a_hit(front, gateway):
+    await front.post(PATH, SURE)
+    for written in (
+        orjson.dumps(dict(reversed(SURE.items())), option=orjson.OPT_INDENT_2),
+        orjson.dumps({**SURE, "user": "somebody", "metadata": {"run": "7"}}),
+        orjson.dumps(SURE).replace(b"hi", b"\\u0068i"),
+    ):
+        reply = await front.call("POST", PATH, data=written)
+        assert "hit" in reply.headers["Cache-Status"]
+    for other in ({**SURE, "temperature": 0.0, "top_p": 1}, STREAM, {**SURE, "model": "gpt-4o"}):
+        assert "hit" not in (await front.post(PATH, other)).headers["Cache-Status"]
+    assert len(gateway.journal) == 4
+
+
+async def test_a_hit_outlives_the_process(gateway, tmp_path):
+    bodies = []
+    for _ in range(2):
+        cache = await SqliteCache.open(tmp_path / "c.db", 64 * 1024 * 1024)
+        async with proxied(gateway.url, cache=cache) as front:
+            # The secret of keys lies beside the file; in a test that keeps the file it has to be kept too.
+            front.running.parts.cache.__dict__["secret"] = b"s" * 32
+            bodies.append([(await front.post(*ASKED[name])).body for name in ("chat", "chat-sse")])
+    assert bodies[0] == bodies[1]
+    assert len(gateway.journal) == 2
+
+
+# --- teams ---
+
+RED, BLUE = ({"x-api-key": name} for name in ("red-key", "blue-key"))
+
+
+def teams(red=CacheScope.TEAM, blue=CacheScope.TEAM, **more):
+    def team(name, scope, **given):
+        return Team(name, (KeyRef("a", hashlib.sha256(f"{name}-key".encode()).digest()),), cache=scope, **given)
+
+    return Policy({"red": team("red", red), "blue": team("blue", blue, **more)})
+
+
+@pytest.mark.parametrize(
+    ("red", "blue", "calls"),
+    [
+        (CacheScope.TEAM, CacheScope.TEAM, 2),
+        (CacheScope.SHARED, CacheScope.SHARED, 1),
+        (CacheScope.SHARED, CacheScope.TEAM, 2),
+        (CacheScope.OFF, CacheScope.SHARED, 3),
+    ],
+)
+async def test_answers_stay_with_their_team_unless_teams_share(gateway, red, blue, calls):
+    async with proxied(gateway.url, teams(red, blue), auth="keys") as front:
+        for headers in (RED, BLUE, RED, BLUE):
+            assert (await front.post(PATH, SURE, headers=headers)).status == 200
+        assert len(gateway.journal) == calls
+
+
+async def test_a_team_that_may_not_use_a_model_never_gets_its_answers(gateway):
+    policy = teams(CacheScope.SHARED, CacheScope.SHARED, deny_models=("gpt-*",))
+    async with proxied(gateway.url, policy, auth="keys") as front:
+        assert (await front.post(PATH, SURE, headers=RED)).status == 200
+        assert (await front.post(PATH, SURE, headers=BLUE)).status == 403
+
+
+async def test_lists_are_stored_whole_and_filtered_when_given(gateway):
+    policy = teams(CacheScope.SHARED, CacheScope.SHARED, deny_models=("gpt-*",))
+    async with proxied(gateway.url, policy, auth="keys") as front:
+        for path in ("/v1/models", "/partner/v1/models"):
+            red = {entry["id"] for entry in (await front.get(path, headers=RED)).json["data"]}
+            reply = await front.get(path, headers=BLUE)
+            assert "hit" in reply.headers["Cache-Status"]
+            assert {entry["id"] for entry in reply.json["data"]} == {
+                name for name in red if not name.startswith("gpt-")
+            }
+        assert len(gateway.journal) == 2
+
+
+async def test_a_denial_after_a_reload_holds_for_what_is_stored(front):
+    assert (await front.post(PATH, SURE)).status == 200
+    assert "hit" in (await front.post(PATH, SURE)).headers["Cache-Status"]
+    team = replace(DEFAULT_POLICY.teams["default"], deny_models=("gpt-*",))
+    front.running.parts.state.policy = replace(DEFAULT_POLICY, teams={"default": team})
+    assert (await front.post(PATH, SURE)).status == 403
+
+
+# --- steering ---
+
+
+async def asked(front, body=SURE, **lines):
+    headers = {name.replace("_", "-"): value for name, value in lines.items()}
+    return await front.post(PATH, body, headers=headers)
+
+
+async def test_no_store_neither_looks_nor_keeps(front, gateway):
+    await asked(front, cache_control="no-store")
+    await asked(front)
+    await asked(front, cache_control="no-store")
+    assert len(gateway.journal) == 3
+
+
+async def test_no_cache_fetches_anew_and_keeps_the_new_answer(front, gateway):
+    await asked(front)
+    reply = await asked(front, cache_control="no-cache")
+    assert reply.headers["Cache-Status"].startswith("sluicegate; fwd=request; stored")
+    assert "hit" in (await asked(front)).headers["Cache-Status"]
+    assert len(gateway.journal) == 2
+
+
+async def test_max_age_bounds_what_is_taken(gateway):
+    now = [1000.0]
+    async with proxied(gateway.url, wall=lambda: now[0]) as front:
+        await asked(front)
+        now[0] += 10
+        assert (await asked(front, cache_control="max-age=10")).headers["Age"] == "10"
+        assert "fwd=stale" in (await asked(front, cache_control="max-age=9")).headers["Cache-Status"]
+        assert len(gateway.journal) == 2
+
+
+async def test_only_if_cached_fetches_nothing(front, gateway):
+    reply = await asked(front, cache_control="only-if-cached")
+    assert (reply.status, reply.error["reason"]) == (504, "not_in_cache")
+    assert (await asked(front, body=CHAT, cache_control="only-if-cached")).status == 504
+    await asked(front)
+    assert (await asked(front, cache_control="only-if-cached")).status == 200
+    assert len(gateway.journal) == 1
+
+
+async def test_a_team_whose_steering_is_ignored_gets_what_is_stored(gateway):
+    team = replace(DEFAULT_POLICY.teams["default"], cache_control=Steering.IGNORE)
+    async with proxied(gateway.url, replace(DEFAULT_POLICY, teams={"default": team})) as front:
+        await asked(front)
+        assert "hit" in (await asked(front, cache_control="no-store, no-cache, max-age=0")).headers["Cache-Status"]
+
+
+# --- rules of the policy ---
+
+
+async def test_rules_add_take_away_and_say_how_long(gateway):
+    now = [1000.0]
+    rules = (
+        CacheRule(Match(model="gpt-4o"), ttl_s=0),
+        CacheRule(Match(route="speech"), ttl_s=60),
+        CacheRule(Match(route="chat"), deterministic=True, ttl_s=5),
+    )
+    speech = {"model": "speech-standard", "input": "hi", "voice": "Kore", "response_format": "wav"}
+    async with proxied(gateway.url, replace(DEFAULT_POLICY, cache=rules), wall=lambda: now[0]) as front:
+        reply = await front.post(PATH, {**SURE, "model": "gpt-4o"})
+        assert reply.headers["Cache-Status"] == "sluicegate; fwd=bypass; detail=policy"
+        first, second = [await front.post("/v1/audio/speech", speech) for _ in range(2)]
+        assert first.status == 200
+        assert second.body == first.body, "the header of the sound file included"
+        assert "hit" in second.headers["Cache-Status"]
+        await front.post(PATH, SURE)
+        now[0] += 6
+        assert "fwd=stale" in (await front.post(PATH, SURE)).headers["Cache-Status"]
+
+
+async def test_an_old_answer_is_better_than_none_where_the_policy_says_so(gateway):
+    now = [1000.0]
+    rules = (CacheRule(Match(route="chat"), ttl_s=10, stale_if_error_s=50),)
+    async with proxied(gateway.url, replace(DEFAULT_POLICY, cache=rules), wall=lambda: now[0]) as front:
+        first = await front.post(PATH, CHAT)
+        now[0] += 20
+        for fault in ("500", "reset-before-head"):
+            gateway.set_fault(fault)
+            reply = await front.post(PATH, CHAT)
+            assert (reply.status, reply.body) == (200, first.body)
+            assert (reply.headers["Cache-Status"], reply.headers["Age"]) == ("sluicegate; hit; ttl=-10", "20")
+        now[0] += 41
+        assert (await front.post(PATH, CHAT)).status == 502
+
+
+async def test_a_hit_passes_where_the_budget_is_gone(gateway):
+    budget = Budget("day", CREDIT, Calendar(Per.DAY))
+    prices = PriceTable((Rule("models", "*", replace(FLAT, output_tokens_max=100)),))
+    async with proxied(gateway.url, replace(DEFAULT_POLICY, budgets=(budget,), prices=prices)) as front:
+        assert (await front.post(PATH, SURE)).status == 200
+        await front.running.parts.books.written()
+        front.running.parts.books.accounts.spent(front.entries[0].facts, CREDIT, front.running.parts.wall())
+        assert (await front.post(PATH, {**SURE, "seed": 1})).status == 402
+        assert (await front.post(PATH, SURE)).status == 200
+
+
+async def test_usage_that_was_asked_for_by_us_is_taken_out_of_a_hit_too(gateway):
+    policy = replace(DEFAULT_POLICY, stream_usage=StreamUsage.INJECT)
+    async with proxied(gateway.url, policy) as front:
+        first, second = [await front.post(PATH, STREAM) for _ in range(2)]
+        asked_for = await front.post(PATH, {**STREAM, "stream_options": {"include_usage": True}})
+        assert first.body == second.body
+        assert b'"usage"' not in first.body
+        assert b'"usage"' in asked_for.body
+        assert len(gateway.journal) == 1
+
+
+# --- what is never stored ---
+
+
+@pytest.mark.parametrize("body", [SURE, STREAM], ids=["json", "stream"])
+@pytest.mark.parametrize(
+    "fault",
+    ["error-midway", "empty", "cut", "clean-cut", "no-done", "400", "402", "429", "500", "html200", "empty-body"],
+)
+async def test_only_whole_answers_that_say_something_are_kept(front, gateway, fault, body):
+    if body is SURE and fault in ("error-midway", "no-done", "clean-cut"):
+        body = {**SURE, "stream": False}  # nothing of this fault in JSON; a plain answer may be kept
+        fault = "html200"
+    gateway.set_fault(fault, times=1)
+    await front.post(PATH, body)
+    reply = await front.post(PATH, body)
+    assert "hit" not in reply.headers["Cache-Status"], reply.headers
+    assert reply.status == 200
+    assert len(gateway.journal) == 2
+
+
+async def test_nothing_is_kept_of_an_answer_whose_caller_left(front, gateway):
+    gateway.set_fault("slow", gate="half", at=3)
+    call = asyncio.create_task(front.post(PATH, STREAM))
+    await gateway.wait_for_gate("half")
+    call.cancel()
+    await front.until(lambda: front.running.parts.exchanges.reading_on == 1)
+    gateway.open_gate("half")
+    await front.running.parts.exchanges.finished()
+    gateway.clear_faults()
+    assert "hit" not in (await front.post(PATH, STREAM)).headers["Cache-Status"]
+
+
+# --- many at once ---
+
+
+@pytest.mark.parametrize("body", [SURE, STREAM], ids=["json", "stream"])
+async def test_five_hundred_at_once_are_one_call_and_one_charge(front, gateway, body):
+    gateway.set_fault("slow", gate="head")
+    calls = [asyncio.create_task(front.post(PATH, body)) for _ in range(500)]
+    await gateway.wait_for_gate("head")
+    await front.until(lambda: front.running.parts.metrics._series["requests_in_flight"].values["all",] == 500)
+    gateway.open_gate("head")
+    replies = await asyncio.gather(*calls)
+    assert {(reply.status, reply.body) for reply in replies} == {(200, replies[0].body)}
+    assert len(gateway.journal) == 1
+    assert len(front.entries) == 2
+
+
+async def joined(front, gateway, count):
+    """So many calls that wait for one of them."""
+    calls = [asyncio.create_task(front.post(PATH, SURE)) for _ in range(count)]
+    slots = front.running.parts.in_flight._slots.values()
+    await front.until(
+        lambda: any(slot._filled.done() and slot._filled.result()._spool.readers == count for slot in slots)
+    )
+    return calls
+
+
+async def test_when_the_call_fails_before_a_byte_one_of_those_who_joined_begins_anew(gateway):
+    gateway.set_fault("hang", times=1)
+    async with proxied(gateway.url, upstream_read_timeout="1s") as front:
+        replies = await asyncio.gather(*await joined(front, gateway, 6))
+    assert sorted(reply.status for reply in replies) == [200] * 5 + [504]
+    assert len(gateway.journal) == 2, "one that failed, one for all the others"
+    assert sum("collapsed" in reply.headers["Cache-Status"] for reply in replies) == 4
+
+
+async def test_whoever_began_anew_and_fails_again_is_told_so(gateway):
+    gateway.set_fault("hang", times=2)
+    async with proxied(gateway.url, upstream_read_timeout="1s") as front:
+        replies = await asyncio.gather(*await joined(front, gateway, 4))
+    assert [reply.status for reply in replies] == [504] * 4
+    assert len(gateway.journal) == 2
+
+
+async def test_an_answer_that_may_not_be_given_twice_sends_all_who_waited_on_their_own_way(front, gateway):
+    """Together, not one after another: each would find the next empty answer useless too."""
+    gateway.set_fault("empty")
+    gateway.set_fault("slow", gate="head", times=1)
+    calls = await joined(front, gateway, 5)
+    gateway.open_gate("head")
+    replies = await asyncio.gather(*calls)
+    assert [reply.status for reply in replies] == [200] * 5
+    assert len(gateway.journal) == 5
+    assert sum("collapsed" in reply.headers["Cache-Status"] for reply in replies) == 0
+    assert len(front.entries) == 10, "each has a hold of its own, and its ending"
+
+
+async def test_a_refusal_of_the_gateway_goes_to_all_who_wait_and_to_nobody_later(front, gateway):
+    gateway.set_fault("slow", gate="head", times=1)
+    gateway.set_fault("422", times=1)
+    calls = await joined(front, gateway, 4)
+    gateway.open_gate("head")
+    replies = await asyncio.gather(*calls)
+    assert [reply.status for reply in replies] == [422] * 4
+    assert len(gateway.journal) == 1
+    assert (await front.post(PATH, SURE)).status == 200
