@@ -66,7 +66,8 @@ def test_a_tool_is_used_and_its_result_taken_back(client):
 
 
 def test_tokens_are_counted_as_they_are_charged(client, gateway):
-    counted = client.messages.count_tokens(model=MODEL, messages=ASK["messages"])
+    fresh = {"Cache-Control": "no-store"}
+    counted = client.messages.count_tokens(model=MODEL, messages=ASK["messages"], extra_headers=fresh)
     assert counted.input_tokens == client.messages.create(**ASK).usage.input_tokens
     assert gateway.targets() == ["POST /v1/gateway/partner/v1/messages/count_tokens/", MESSAGES]
 
