@@ -9,7 +9,7 @@ from tests.journeys.programs import serving
 SAY = [{"role": "user", "content": "Which mill turns when the river rests?"}]
 CHAT = {"model": "gpt-4o-mini", "messages": SAY, "temperature": 0}
 INPUT = {"model": "gpt-4o-mini", "input": SAY, "temperature": 0}
-NATIVE = {"model": "claude-sonnet-x", "max_tokens": 64, "messages": SAY, "temperature": 0}
+NATIVE = {"model": "claude-sonnet-x", "max_tokens": 64, "messages": SAY, "extra_body": {"temperature": 0}}
 
 # fmt: off
 ASKS = {
