@@ -28,6 +28,7 @@ from proxy.server.books import Books
 from proxy.server.cache import SECRET_BYTES, Cache, secret_of
 from proxy.server.cache import watch as watch_cache
 from proxy.server.exchange import Bounds, Exchanges
+from proxy.server.heads import Heads
 from proxy.server.ids import new_id
 from proxy.server.in_flight import InFlight
 from proxy.server.inbound import Inbound
@@ -191,6 +192,7 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
         operations=Operations(books, metrics, doubles.wall),
         owners=Owners(),
         in_flight=InFlight(),
+        heads=Heads(),
         cache=cache,
         judge=judge,
         metrics=metrics,

@@ -21,7 +21,7 @@ class Inbound:
         assert isinstance(connection, Connection)
         self._connection: Final = connection
         self._limits: Final = connection.limits
-        self._headers: dict[str, str] | None = None
+        self._headers: Mapping[str, str] | None = None
         self._gone = not connection.connected
         self._on_gone: Callable[[], None] | None = None
         self.body_read = False
@@ -47,16 +47,21 @@ class Inbound:
 
     def header(self, name: str) -> str | None:
         """The first line of a header, by lower-case name."""
-        return self.headers.get(name)
+        return (self._headers if self._headers is not None else self.headers).get(name)
 
     @property
     def headers(self) -> Mapping[str, str]:
         """The first line of each header, by lower-case name."""
         if self._headers is None:
-            self._headers = {}
+            lines: dict[str, str] = {}
             for line, value in self.request.headers.items():
-                self._headers.setdefault(line.lower(), value)
+                lines.setdefault(line.lower(), value)
+            self._headers = lines
         return self._headers
+
+    @headers.setter
+    def headers(self, known: Mapping[str, str]) -> None:
+        self._headers = known
 
     @property
     def header_lines(self) -> list[tuple[str, str]]:

@@ -12,6 +12,7 @@ from proxy.observe.metrics import Metrics
 from proxy.server.books import Books
 from proxy.server.cache import Cache
 from proxy.server.exchange import Exchanges
+from proxy.server.heads import Heads
 from proxy.server.in_flight import InFlight
 from proxy.server.judge import Judge
 from proxy.server.known import Known
@@ -55,6 +56,7 @@ class Parts:
     operations: Operations
     owners: Owners
     in_flight: InFlight
+    heads: Heads
     cache: Cache
     judge: Judge
     metrics: Metrics

@@ -6,6 +6,7 @@ from proxy.core import head as gate
 from proxy.errors import ProxyError
 from proxy.server import local
 from proxy.server.call import Call
+from proxy.server.heads import Known
 from proxy.server.parts import Parts
 from proxy.server.routes import (
     OAUTH_PROBES,
@@ -24,6 +25,11 @@ BODY_SENTENCE = "Request body too large. Maximum size is 25MB."
 async def head(call: Call, parts: Parts) -> web.StreamResponse | None:
     """Judge request line and header, then find the route. Raises ProxyError; answers what needs no route."""
     inbound = call.inbound
+    place, known = parts.heads.get(inbound)
+    if known is not None:
+        call.head, call.match = known.head, known.match
+        inbound.headers = known.headers
+        return None
     call.head = gate.gate(
         inbound.method,
         inbound.target,
@@ -36,6 +42,9 @@ async def head(call: Call, parts: Parts) -> web.StreamResponse | None:
     if inbound.method == "OPTIONS":
         return local.options(call, parts)
     call.match = _match(call, parts, websocket=call.head.websocket)
+    if place is not None:
+        kept = {name: value for name, value in inbound.headers.items() if name != "content-length"}
+        parts.heads.keep(place, Known(call.head, call.match, kept))
     return None
 
 
