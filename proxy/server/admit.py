@@ -16,7 +16,7 @@ from proxy.server.parts import Parts
 from proxy.server.recall import keeper
 from proxy.server.sources import DirectSource, Shared
 
-_FAMILIES: Final = {
+FAMILIES: Final = {
     "chat": Family.CHAT,
     "native": Family.MESSAGES,
     "responses": Family.RESPONSES,
@@ -50,7 +50,7 @@ async def admit(call: Call, parts: Parts) -> web.StreamResponse | None:
     exchange = Exchange(
         parts.upstream,
         call.out,
-        family=_FAMILIES.get(call.match.route.name),
+        family=FAMILIES.get(call.match.route.name),
         hold=call.hold,
         books=parts.books,
         among=parts.exchanges,
@@ -94,7 +94,8 @@ def _follower(call: Call, parts: Parts) -> Follow | None:
     team, name = call.team.name, call.match.route.name
     begins = name in _BEGINS and (name != "responses" or (call.facts is not None and call.facts.background))
     if begins:
-        return lambda exchange: parts.operations.take_over(team, _BEGINS[name], exchange)
+        model = call.model
+        return lambda exchange: parts.operations.take_over(team, _BEGINS[name], model, exchange)
     if name in _TELLS:
         operation_id = call.match.values["id"]
 

@@ -1,9 +1,11 @@
 """Ids of the gateway's answers: given to the team that asked, and checked when somebody comes back with one."""
 
 from collections.abc import Iterator
+from urllib.parse import unquote
 
 from proxy.config.settings import Auth, Credential
 from proxy.core.owners import Claim, Owner
+from proxy.core.riders import Own
 from proxy.errors import ProxyError
 from proxy.server.call import Call
 from proxy.server.parts import Parts
@@ -42,10 +44,24 @@ def _check_owner(call: Call, identifier: str, parts: Parts) -> None:
         )
 
 
-def give(call: Call, parts: Parts) -> None:
-    """An id in the answer belongs to the caller's team before the first byte of it is sent."""
+def new_id(call: Call) -> str | None:
+    """The id in the answer, as long as the caller's team was not given it."""
     meter = call.source.exchange.meter if call.source is not None else None
-    if meter is None or meter.response_id is None or call.owns == meter.response_id or call.team is None:
+    return None if meter is None or meter.response_id == call.owns else meter.response_id
+
+
+async def give(call: Call, parts: Parts) -> None:
+    """An id in the answer belongs to the caller's team, on disk too, before the first byte of it is sent.
+
+    Where the ledger is away the answer goes out all the same: it is paid for, and the id is kept in memory until the
+    ledger takes it.
+    """
+    identifier = new_id(call)
+    if identifier is None or call.team is None:
         return
-    call.owns = meter.response_id
-    parts.owners.give(meter.response_id, Owner(call.team.name, call.model, parts.wall()))
+    call.owns = identifier
+    if parts.owners.claim(identifier, call.team.name, parts.wall())[0] is not Claim.UNKNOWN:
+        return
+    owner = Owner(call.team.name, call.model, parts.wall())
+    parts.owners.give(identifier, owner)
+    await parts.books.keep([Own(unquote(identifier), owner.team, owner.model, owner.at_s)])

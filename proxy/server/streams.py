@@ -64,7 +64,8 @@ async def stream(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse
         async for piece in pieces:
             if call.first_byte_s is None:
                 call.first_byte_s = time.monotonic() - call.began_s
-            owning.give(call, parts)
+            if owning.new_id(call) is not None:
+                await owning.give(call, parts)
             await write(call, response, call.taker.feed(piece) if call.taker else piece)
             if call.inbound.gone and call.shared:
                 break
