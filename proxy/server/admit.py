@@ -75,7 +75,9 @@ async def _hold(call: Call, hold: OpenHold, parts: Parts) -> None:
     until_s = began_s + call.team.wait_max_s
     while True:
         ended = parts.books.next_ending()
-        refusal = await parts.books.hold(Hold(hold.id, call.facts_for_books, hold.credits, parts.wall()))
+        now_s = parts.wall()
+        riders = [] if call.promised is None else [call.promised.promise(hold.id, now_s)]
+        refusal = await parts.books.hold(Hold(hold.id, call.facts_for_books, hold.credits, now_s), riders)
         call.waited_s = time.monotonic() - began_s
         if refusal is None:
             return

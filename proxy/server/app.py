@@ -36,6 +36,7 @@ from proxy.server.known import Known
 from proxy.server.listener import Listener, ListenerLimits
 from proxy.server.operations import Operations
 from proxy.server.parts import Parts, State
+from proxy.server.promises import Promises
 from proxy.server.upstream import Upstream
 from proxy.stores.cache.contract import CacheStore
 from proxy.stores.cache.sqlite import SqliteCache
@@ -194,6 +195,7 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
         owners=await _owners(ledger, doubles.wall()),
         in_flight=InFlight(),
         cache=cache,
+        promises=Promises(),
         judge=judge,
         metrics=metrics,
         log=log,

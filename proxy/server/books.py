@@ -13,7 +13,7 @@ from typing import Final
 from proxy.core.accounts import Accounts, Refusal
 from proxy.core.ledger import Ending, Hold, Outcome, Settle, Step, Void
 from proxy.core.limits import Budget
-from proxy.core.riders import Rider
+from proxy.core.riders import KeptOutcome, Rider
 from proxy.errors import ProxyError
 from proxy.stores.ledger.contract import LedgerStore, LedgerUnavailable
 
@@ -149,6 +149,10 @@ class Books:
         self._end(steps)
         self._writing.discard(waited)
         waited.set_result([])
+
+    async def outcome(self, team: str, key: str) -> KeptOutcome | None:
+        """What is known of a call with an idempotency key; what was written before is in it."""
+        return await self._store.outcome(team, key)
 
     def figures(self, team: str) -> "TeamFigures":
         """What a team has spent and holds."""

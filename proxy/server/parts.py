@@ -16,6 +16,7 @@ from proxy.server.in_flight import InFlight
 from proxy.server.judge import Judge
 from proxy.server.known import Known
 from proxy.server.operations import Operations
+from proxy.server.promises import Promises
 from proxy.server.upstream import Upstream
 
 
@@ -56,6 +57,7 @@ class Parts:
     owners: Owners
     in_flight: InFlight
     cache: Cache
+    promises: Promises
     judge: Judge
     metrics: Metrics
     log: RequestLog

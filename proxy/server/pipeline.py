@@ -11,7 +11,20 @@ from aiohttp import web
 
 from proxy.core.ledger import Ending
 from proxy.errors import ProxyError
-from proxy.server import admit, decide, hits, identify, normalise, recall, receive, record, relay, replies, send
+from proxy.server import (
+    admit,
+    decide,
+    hits,
+    idempotency,
+    identify,
+    normalise,
+    recall,
+    receive,
+    record,
+    relay,
+    replies,
+    send,
+)
 from proxy.server.call import Call
 from proxy.server.ids import request_id
 from proxy.server.inbound import Inbound
@@ -27,6 +40,7 @@ STAGES: Final[tuple[tuple[str, Stage], ...]] = (
     ("recall",    recall.at_once),
     ("normalise", normalise.normalise),
     ("decide",    decide.decide),
+    ("recall",    idempotency.recalled),
     ("recall",    recall.recall),
     ("admit",     admit.admit),
     ("send",      send.send),
@@ -42,12 +56,18 @@ async def answer(inbound: Inbound, parts: Parts) -> web.StreamResponse:
     """Take one request through the stages; its exchange settles by itself, then the request is recorded."""
     call = Call(request_id(inbound.header("x-request-id")), inbound, parts.state.policy, parts.wall())
     record.began(parts)
+    response = None
     try:
-        return await _through(call, parts)
+        response = await _through(call, parts)
+        return response
     finally:
         _let_go(call)
-        inbound.finished()
-        record.record(call, parts)
+        try:
+            if call.promised is not None:
+                await idempotency.finish(call, response, parts)
+        finally:
+            inbound.finished()
+            record.record(call, parts)
 
 
 def _let_go(call: Call) -> None:
