@@ -55,20 +55,14 @@ class Operations:
     def __contains__(self, name: object) -> bool:
         return name in self._open
 
-    def take_over(self, team: str, kind: str, model: str | None, exchange: Exchange) -> bool:
-        """Take the hold of an exchange whose work goes on; False when its answer says that it does not.
+    def begin(self, name: str, team: str, kind: str, model: str | None, hold: OpenHold) -> bool:
+        """Bind a hold to work that goes on; False where the id has one already.
 
-        kind: image, video or response.
+        name: the gateway's id.      kind: image, video or response.
         """
-        meter = exchange.meter
-        hold = exchange.hold
-        if hold is None or meter is None or meter.response_id is None or work(meter.status) is not Work.OPEN:
-            return False
-        if meter.status is None and meter.family is not Family.MEDIA:
-            return False
-        name = unquote(meter.response_id)
+        name = unquote(name)
         if name in self._open:
-            return False  # the id has a hold; a second call that is answered with it ends as other calls do
+            return self._open[name].operation.hold.id == hold.id
         now_s = self._wall()
         operation = Operation(name, team, kind, model, hold, now_s)
         self._open[name] = Open(operation, now_s)
@@ -77,6 +71,21 @@ class Operations:
         self._books.lasts(hold.id)
         self._count(kind)
         return True
+
+    def take_over(self, team: str, kind: str, model: str | None, exchange: Exchange) -> bool:
+        """Take the hold of an exchange whose work goes on; False when its answer says that it does not."""
+        meter, hold = exchange.meter, exchange.hold
+        if hold is None or meter is None or meter.response_id is None:
+            return False
+        begun = self._open.get(unquote(meter.response_id))
+        mine = begun is not None and begun.operation.hold.id == hold.id
+        if work(meter.status) is not Work.OPEN or (meter.status is None and meter.family is not Family.MEDIA):
+            if begun is not None and mine and meter.terminal:
+                # A stream told of the end of the work that its first event began: the exchange ends the hold.
+                self._forget(begun.operation)
+                self._books.note([Finish(begun.operation.id, self._wall())])
+            return mine and not meter.terminal
+        return self.begin(meter.response_id, team, kind, model, hold)
 
     def due(self, now_s: float) -> list[Operation]:
         """Those nobody has asked after for a while, longest first."""
@@ -90,8 +99,8 @@ class Operations:
 
     def expire(self, operation: Operation) -> None:
         """End the hold of work that does not end, at what it held."""
-        if self._open.pop(operation.id, None) is not None:
-            self._count(operation.kind)
+        if operation.id in self._open:
+            self._forget(operation)
             cost = Charge(operation.hold.credits, Basis.HOLD, uncertain=True)
             self._end(operation, Settle(operation.hold.id, cost, Ending.CALLER_LEFT, self._wall()))
 
@@ -105,8 +114,7 @@ class Operations:
             one.asked_s = self._wall()
             return None
         operation = one.operation
-        del self._open[operation.id]
-        self._count(operation.kind)
+        self._forget(operation)
         hold, now_s = operation.hold, self._wall()
         if state is Work.FAILED:
             self._end(operation, Void(hold.id, Ending.GATEWAY_FAILED, now_s))
@@ -117,6 +125,10 @@ class Operations:
 
     def _end(self, operation: Operation, step: Settle | Void) -> None:
         self._books.end(step, [Finish(operation.id, step.at_s)])
+
+    def _forget(self, operation: Operation) -> None:
+        del self._open[operation.id]
+        self._count(operation.kind)
 
     def _count(self, kind: str) -> None:
         self._metrics.set("operations_open", kind, to=sum(one.operation.kind == kind for one in self._open.values()))

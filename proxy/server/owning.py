@@ -64,4 +64,9 @@ async def give(call: Call, parts: Parts) -> None:
         return
     owner = Owner(call.team.name, call.model, parts.wall())
     parts.owners.give(identifier, owner)
+    assert call.source is not None
+    running = call.source.exchange.ending is None
+    if running and call.hold is not None and call.facts is not None and call.facts.background:
+        # A stream of work in the background: should the process die in the middle of it, a poll still ends the hold.
+        parts.operations.begin(identifier, owner.team, "response", owner.model, call.hold)
     await parts.books.keep([Own(unquote(identifier), owner.team, owner.model, owner.at_s)])

@@ -159,3 +159,29 @@ async def test_where_callers_bring_their_own_keys_nobody_else_asks(gateway, tmp_
         await look(front, clock, 7300.0)
         assert polls(gateway) == []
         assert len(front.running.parts.operations) == 0
+
+
+@pytest.mark.parametrize("fault", [None, "cut"])
+async def test_a_background_stream_binds_its_hold_with_its_first_event(gateway, tmp_path, fault):
+    """Should the process die in the middle of it, or the stream break off, a poll still ends the hold."""
+    clock = Clock()
+    gateway.set_fault("slow", gate="rest", at=2)
+    if fault is not None:
+        gateway.set_fault(fault, after=4)
+    async with on_disk(gateway, tmp_path, clock) as front:
+        books, operations = front.running.parts.books, front.running.parts.operations
+        response = await front.client.post(front.url + "/v1/responses", json={**BACKGROUND, "stream": True})
+        await response.content.readany()
+        (kept,) = await books._store.operations()
+        assert kept.hold.id in books._store.projection.holds
+        gateway.open_gate("rest")
+        await response.read()
+        await front.request()
+        assert len(operations) == (0 if fault is None else 1)
+        gateway.clear_faults()
+        for _ in range(5):
+            await look(front, clock, GAP_MAX_S)
+        await books.written()
+        assert (books.open_holds, len(operations)) == (0, 0)
+        assert books.figures("default").spent > 0
+        assert await books._store.operations() == []
