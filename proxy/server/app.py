@@ -226,7 +226,9 @@ async def _open_ledger(settings: Settings, policy: Policy, doubles: Doubles, log
 async def _owners(ledger: LedgerStore, now_s: float) -> Owners:
     owners = Owners()
     for kept in await ledger.owners(now_s - KEPT_S):
-        owners.give(kept.own.id, Owner(kept.own.team, kept.own.model, kept.own.at_s))
+        known = kept.input_tokens is not None and kept.output_tokens is not None
+        tokens = (kept.input_tokens or 0) + (kept.output_tokens or 0) if known else None
+        owners.give(kept.own.id, Owner(kept.own.team, kept.own.model, kept.own.at_s, tokens))
     return owners
 
 

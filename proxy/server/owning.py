@@ -5,7 +5,8 @@ from urllib.parse import unquote
 
 from proxy.config.settings import Auth, Credential
 from proxy.core.owners import Claim, Owner
-from proxy.core.riders import Own
+from proxy.core.riders import Own, Used
+from proxy.core.usage import Meter
 from proxy.errors import ProxyError
 from proxy.server.call import Call
 from proxy.server.parts import Parts
@@ -70,3 +71,23 @@ async def give(call: Call, parts: Parts) -> None:
         # A stream of work in the background: should the process die in the middle of it, a poll still ends the hold.
         parts.operations.begin(identifier, owner.team, "response", owner.model, call.hold)
     await parts.books.keep([Own(unquote(identifier), owner.team, owner.model, owner.at_s)])
+
+
+def parent_tokens(call: Call, parts: Parts) -> int:
+    """Input and output of the answer that a Responses call is chained to; 0 where there is none or nobody knows."""
+    parent = call.facts.previous_response_id if call.facts is not None else None
+    if parent is None or call.team is None:
+        return 0
+    _, owner = parts.owners.claim(parent, call.team.name, call.at_s)
+    return 0 if owner is None or owner.tokens is None else owner.tokens
+
+
+def tell_usage(meter: Meter | None, parts: Parts) -> None:
+    """Keep what a stored answer used, for the ceiling of calls that are chained to it."""
+    if meter is None or meter.response_id is None or not meter.usage.settled:
+        return
+    usage = meter.usage
+    if usage.input is None or usage.output is None:
+        return
+    if parts.owners.used(meter.response_id, usage.input + usage.output):
+        parts.books.note([Used(unquote(meter.response_id), usage.input, usage.output, parts.wall())])

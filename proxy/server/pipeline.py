@@ -18,6 +18,7 @@ from proxy.server import (
     idempotency,
     identify,
     normalise,
+    owning,
     recall,
     receive,
     record,
@@ -61,7 +62,7 @@ async def answer(inbound: Inbound, parts: Parts) -> web.StreamResponse:
         response = await _through(call, parts)
         return response
     finally:
-        _let_go(call)
+        _let_go(call, parts)
         try:
             if call.promised is not None:
                 await idempotency.finish(call, response, parts)
@@ -70,7 +71,7 @@ async def answer(inbound: Inbound, parts: Parts) -> web.StreamResponse:
             record.record(call, parts)
 
 
-def _let_go(call: Call) -> None:
+def _let_go(call: Call, parts: Parts) -> None:
     """Whatever happened, the exchange comes to its end: here, or in its own task where others read it too."""
     if call.slot is not None:
         call.slot.give_up()
@@ -80,6 +81,8 @@ def _let_go(call: Call) -> None:
         call.source.leave()
     else:
         call.source.exchange.end(Ending.CALLER_LEFT)
+    if call.owns is not None:
+        owning.tell_usage(call.source.exchange.meter, parts)
 
 
 async def _stages(call: Call, parts: Parts) -> web.StreamResponse:

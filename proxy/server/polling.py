@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from proxy.config.settings import Credential
 from proxy.core.operations import Operation
+from proxy.server import owning
 from proxy.server.admit import FAMILIES
 from proxy.server.exchange import Exchange
 from proxy.server.normalise import our_headers
@@ -74,6 +75,7 @@ async def _poll(operation: Operation, parts: Parts) -> None:
         parts.metrics.count("upstream_errors_total", operation.kind, str(answer.status))
     elif exchange.meter is not None and exchange.meter.terminal:
         parts.operations.polled(operation.id, exchange.meter)
+        owning.tell_usage(exchange.meter, parts)
 
 
 _REASONS: Final[dict[type[BaseException], str]] = {TimeoutError: "upstream_timeout"}

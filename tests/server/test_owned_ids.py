@@ -6,11 +6,13 @@ import hashlib
 import pytest
 
 from proxy.core.policy import KeyRef, Policy, Team, UnknownIds
+from proxy.core.prices import FLAT
 from proxy.core.riders import Own
 from proxy.server import books as books_room
 from proxy.stores.ledger.contract import LedgerUnavailable
 from proxy.stores.ledger.memory import MemoryLedger
 from proxy.stores.ledger.sqlite import SqliteLedger
+from proxy.units import credits_of, share_up
 from tests.proxies import RESPONSE, proxied
 
 
@@ -134,3 +136,23 @@ async def test_a_restart_knows_whose_an_id_is(gateway, tmp_path):
         path = f"/v1/responses/{made.json['id']}"
         assert (await front.get(path, headers=bearer("red"))).status == 200
         assert (await front.get(path, headers=bearer("blue"))).error["reason"] == "not_yours"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_chained_call_holds_for_what_its_parent_used(gateway, tmp_path, stream):
+    """The gateway reads the whole conversation again, and bills it."""
+    ledger = await SqliteLedger.open(tmp_path / "ledger.db", now_s=0.0)
+    chained = {**RESPONSE, "stream": stream, "store": True}
+    async with proxied(gateway.url, ledger=ledger) as front:
+        first = await front.post("/v1/responses", {**chained, "stream": False})
+        alone = await front.request()
+    usage = first.json["usage"]
+    ledger = await SqliteLedger.open(tmp_path / "ledger.db", now_s=0.0)
+    async with proxied(gateway.url, ledger=ledger) as front:
+        await front.post("/v1/responses", {**chained, "previous_response_id": first.json["id"]})
+        event = await front.request()
+        await front.running.parts.books.written()
+        _, child = await ledger.owners(0.0)
+        assert child.input_tokens > usage["input_tokens"], "it is known for the next one in the chain"
+    more = share_up(FLAT.input_per_million, usage["input_tokens"] + usage["output_tokens"], 1_000_000)
+    assert credits_of(event["held"]) >= credits_of(alone["held"]) + more

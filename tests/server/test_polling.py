@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 
+import aiohttp
 import pytest
 
 from proxy.core.prices import FLAT
@@ -185,3 +186,14 @@ async def test_a_background_stream_binds_its_hold_with_its_first_event(gateway, 
         assert (books.open_holds, len(operations)) == (0, 0)
         assert books.figures("default").spent > 0
         assert await books._store.operations() == []
+
+
+async def test_a_stream_cut_inside_its_first_event_keeps_its_hold_until_a_poll(gateway, tmp_path):
+    """Its id was seen and bound before the event was whole; what became of the work only the gateway knows."""
+    clock = Clock()
+    gateway.set_fault("cut", bytes=200)
+    async with on_disk(gateway, tmp_path, clock) as front:
+        with contextlib.suppress(aiohttp.ClientError):
+            await front.post("/v1/responses", {**BACKGROUND, "stream": True})
+        await front.request()
+        assert (front.running.parts.books.open_holds, len(front.running.parts.operations)) == (1, 1)
