@@ -68,6 +68,7 @@ REASONS: Final[Mapping[str, Reason]] = {row.name: row for row in (
     Reason("method_not_allowed",        405, _CALLER,   None,        False, "The path exists with another method; see the Allow header."),
     Reason("request_timeout",           408, _CALLER,   None,        False, "The request did not arrive in time."),
     Reason("idempotency_running",       409, _CALLER,   None,        True,  "A request with the same Idempotency-Key is still running."),
+    Reason("idempotency_lost",          409, _CALLER,   None,        False, "A request with the same Idempotency-Key was sent, and its answer is not known or was too long to keep; use a new key."),
     Reason("body_too_large",            413, _CALLER,   None,        False, "The body is larger than the gateway takes; send less."),
     Reason("idempotency_mismatch",      422, _CALLER,   None,        False, "The same Idempotency-Key came before with another body."),
     Reason("websocket_refused",         426, _CALLER,   None,        False, "WebSocket is not offered; use HTTP with server-sent events."),

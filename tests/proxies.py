@@ -18,6 +18,7 @@ from proxy.observe.log import RequestLog
 from proxy.server.app import Doubles, Running, running
 from proxy.stores.cache.contract import CacheStore
 from proxy.stores.cache.memory import MemoryCache
+from proxy.stores.ledger.contract import LedgerStore
 from proxy.stores.ledger.memory import MemoryLedger
 
 KEY = "sk-emu-alpha-1"
@@ -112,10 +113,11 @@ async def proxied(
     key: str | None = KEY,
     *,
     cache: CacheStore | None = None,
+    ledger: LedgerStore | None = None,
     wall: Callable[[], float] = time.time,
     **flags: Any,
 ) -> AsyncIterator[Front]:
-    """A proxy in front of `upstream`; flags as on the command line, with underscores."""
+    """A proxy in front of `upstream`; flags as on the command line, with underscores. It closes the ledger."""
     given = {"listen": "127.0.0.1:0", "admin_listen": "127.0.0.1:0", "auth": "open", "drain": "5s", **flags}
     environ = {} if key is None else {"SLUICEGATE_UPSTREAM_KEY": key}
     settings = load({"upstream": upstream, **given}, environ, None)
@@ -126,7 +128,10 @@ async def proxied(
             settings,
             policy,
             Doubles(
-                log=log, ledger=MemoryLedger(policy.budgets), cache=cache or MemoryCache(64 * 1024 * 1024), wall=wall
+                log=log,
+                ledger=ledger or MemoryLedger(policy.budgets),
+                cache=cache or MemoryCache(64 * 1024 * 1024),
+                wall=wall,
             ),
         ) as proxy,
         aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as client,

@@ -136,8 +136,8 @@ class _Merged:
 
     def policy(self) -> Policy:
         switches = {name: value for name, value in self.switches.items() if value is not None}
-        if "heartbeat" in switches:
-            switches["heartbeat_s"] = switches.pop("heartbeat")
+        for name in switches.keys() & {"heartbeat", "expires_after"}:
+            switches[f"{name}_s"] = switches.pop(name)
         # Files that say nothing of teams leave the one team there is without files.
         if isinstance(unpriced := switches.pop("unpriced", None), UnpricedModel):
             switches["unpriced_hold"] = unpriced.hold

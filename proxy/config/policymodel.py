@@ -201,6 +201,8 @@ class FileModel(_Model):
     unknown_ids: UnknownIds | None = None
     # Seconds. Below one it is noise; above ten minutes common time-outs have struck.
     heartbeat: Annotated[Duration, Field(ge=1, le=600)] | None = None
+    # Seconds. No video takes less than a minute, and no vendor keeps one for longer than a month.
+    expires_after: Annotated[Duration, Field(ge=60, le=2_592_000)] | None = None
     budgets: tuple[BudgetModel, ...] = ()
     prices: tuple[PriceModel, ...] = ()
     unpriced: Literal["refuse"] | UnpricedModel | None = None
@@ -211,7 +213,7 @@ class FileModel(_Model):
 
 NOT_YET: Final[Mapping[type[BaseModel], frozenset[str]]] = {
     FileModel: frozenset({
-        "rates", "gateway_limits", "members", "expires_after",
+        "rates", "gateway_limits", "members",
     }),
     TeamModel: frozenset({"weight"}),
     KeyModel: frozenset({"expires"}),

@@ -4,7 +4,7 @@ An id is compared after one percent-decoding, because ids hold slashes and colon
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 from urllib.parse import unquote
@@ -18,11 +18,15 @@ OWNERS_MAX: Final = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Who was given an id, for which model, and when (wall clock)."""
+    """Who was given an id, for which model, and when (wall clock).
+
+    tokens: input and output of the answer that the id names, None until it said so.
+    """
 
     team: str
     model: str | None
     at_s: float
+    tokens: int | None = None
 
 
 class Claim(Enum):
@@ -53,6 +57,15 @@ class Owners:
         """An id was answered to a team. The first one it was answered to keeps it."""
         self._forget(owner.at_s)
         self._by_id.setdefault(unquote(identifier), owner)
+
+    def used(self, identifier: str, tokens: int) -> bool:
+        """The answer that an id names said what it used; False when that is known, or the id is not."""
+        name = unquote(identifier)
+        owner = self._by_id.get(name)
+        if owner is None or owner.tokens == tokens:
+            return False
+        self._by_id[name] = replace(owner, tokens=tokens)
+        return True
 
     def claim(self, identifier: str, team: str, now_s: float) -> tuple[Claim, Owner | None]:
         """Whether a team may use an id as it stands in a path, a query or a body."""

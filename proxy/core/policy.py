@@ -75,6 +75,9 @@ class Steering(Enum):
     IGNORE = "ignore"
 
 
+EXPIRES_AFTER_S: Final = 7200.0
+"""Work that has not ended after two hours never will, and was charged for all we know."""
+
 WAIT_MAX_S: Final = 30.0
 """Longest wait for a turn unless a team says otherwise: SDKs give up after minutes, people after half of one."""
 
@@ -139,6 +142,7 @@ class Policy:
     open_team:   name of the team of callers without a virtual key, None when there is none.
     unknown_ids: None: passed where callers are not told apart or bring their own gateway key, else refused.
     heartbeat_s: seconds of silence after which a stream gets a comment line, None for never.
+    expires_after_s: age at which an operation that does not end is charged at its hold, after one last question.
     unpriced_hold: what a call without a price holds, in units of 1e-8 credit; None: refused where a budget counts it.
     aliases:     model names of ours and what they stand for.
     cache:       rules of what is kept, in their order; the built-in ones follow.
@@ -153,6 +157,7 @@ class Policy:
     native_version: NativeVersion = NativeVersion.PIN
     unknown_ids: UnknownIds | None = None
     heartbeat_s: float | None = None
+    expires_after_s: float = EXPIRES_AFTER_S
     budgets: tuple[Budget, ...] = ()
     prices: PriceTable = field(default_factory=PriceTable)
     unpriced_hold: Credits | None = None

@@ -16,7 +16,7 @@ from proxy.server.parts import Parts
 from proxy.server.recall import keeper
 from proxy.server.sources import DirectSource, Shared
 
-_FAMILIES: Final = {
+FAMILIES: Final = {
     "chat": Family.CHAT,
     "native": Family.MESSAGES,
     "responses": Family.RESPONSES,
@@ -50,7 +50,7 @@ async def admit(call: Call, parts: Parts) -> web.StreamResponse | None:
     exchange = Exchange(
         parts.upstream,
         call.out,
-        family=_FAMILIES.get(call.match.route.name),
+        family=FAMILIES.get(call.match.route.name),
         hold=call.hold,
         books=parts.books,
         among=parts.exchanges,
@@ -75,7 +75,9 @@ async def _hold(call: Call, hold: OpenHold, parts: Parts) -> None:
     until_s = began_s + call.team.wait_max_s
     while True:
         ended = parts.books.next_ending()
-        refusal = await parts.books.hold(Hold(hold.id, call.facts_for_books, hold.credits, parts.wall()))
+        now_s = parts.wall()
+        riders = [] if call.promised is None else [call.promised.promise(hold.id, now_s)]
+        refusal = await parts.books.hold(Hold(hold.id, call.facts_for_books, hold.credits, now_s), riders)
         call.waited_s = time.monotonic() - began_s
         if refusal is None:
             return
@@ -94,7 +96,8 @@ def _follower(call: Call, parts: Parts) -> Follow | None:
     team, name = call.team.name, call.match.route.name
     begins = name in _BEGINS and (name != "responses" or (call.facts is not None and call.facts.background))
     if begins:
-        return lambda exchange: parts.operations.take_over(team, _BEGINS[name], exchange)
+        model = call.model
+        return lambda exchange: parts.operations.take_over(team, _BEGINS[name], model, exchange)
     if name in _TELLS:
         operation_id = call.match.values["id"]
 

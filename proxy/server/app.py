@@ -17,13 +17,13 @@ from proxy.admin.api import make_app
 from proxy.config.secret import Secret, secret_from_file
 from proxy.config.settings import Durability, Settings
 from proxy.config.values import Address
-from proxy.core.owners import Owners
+from proxy.core.owners import KEPT_S, Owner, Owners
 from proxy.core.policy import Policy
 from proxy.errors import ProxyError
 from proxy.observe import lag
 from proxy.observe.log import RequestLog, open_log
 from proxy.observe.metrics import Metrics
-from proxy.server import pipeline, reload, replies
+from proxy.server import pipeline, polling, reload, replies, upkeep
 from proxy.server.books import Books
 from proxy.server.cache import SECRET_BYTES, Cache, secret_of
 from proxy.server.cache import watch as watch_cache
@@ -37,6 +37,7 @@ from proxy.server.known import Known
 from proxy.server.listener import Listener, ListenerLimits
 from proxy.server.operations import Operations
 from proxy.server.parts import Parts, State
+from proxy.server.promises import Promises
 from proxy.server.upstream import Upstream
 from proxy.stores.cache.contract import CacheStore
 from proxy.stores.cache.sqlite import SqliteCache
@@ -146,7 +147,8 @@ async def running(settings: Settings, policy: Policy, doubles: Doubles | None = 
         proxy.admin_url = await _open_admin(stack, parts, settings)
         await proxy.listen(settings.listen)
         stack.push_async_callback(proxy.drain, settings.drain)
-        for watching in (lag.watch(parts.metrics), reload.watch(parts), watch_cache(parts.cache)):
+        watches = (reload.watch(parts), watch_cache(parts.cache), polling.watch(parts), upkeep.watch(parts))
+        for watching in (lag.watch(parts.metrics), *watches):
             stack.callback(asyncio.ensure_future(watching).cancel)
         yield proxy
 
@@ -162,7 +164,8 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
     metrics = Metrics()
     metrics.set("policy_last_reload_successful", to=1)
     metrics.set("policy_last_reload_success_timestamp_seconds", to=doubles.wall())
-    books = Books(doubles.ledger or await _open_ledger(settings, policy, doubles, log))
+    ledger = doubles.ledger or await _open_ledger(settings, policy, doubles, log)
+    books = Books(ledger)
     stack.push_async_callback(books.close)
     upstream = Upstream(
         str(settings.upstream),
@@ -189,11 +192,12 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
         books=books,
         upstream=upstream,
         exchanges=Exchanges(bounds),
-        operations=Operations(books, metrics, doubles.wall),
-        owners=Owners(),
+        operations=Operations(books, metrics, doubles.wall, await ledger.operations()),
+        owners=await _owners(ledger, doubles.wall()),
         in_flight=InFlight(),
         heads=Heads(),
         cache=cache,
+        promises=Promises(),
         judge=judge,
         metrics=metrics,
         log=log,
@@ -219,6 +223,15 @@ async def _open_ledger(settings: Settings, policy: Policy, doubles: Doubles, log
             "warning", "holds_without_ending", count=len(ledger.unknown), means="they stay spent at what they held"
         )
     return ledger
+
+
+async def _owners(ledger: LedgerStore, now_s: float) -> Owners:
+    owners = Owners()
+    for kept in await ledger.owners(now_s - KEPT_S):
+        known = kept.input_tokens is not None and kept.output_tokens is not None
+        tokens = (kept.input_tokens or 0) + (kept.output_tokens or 0) if known else None
+        owners.give(kept.own.id, Owner(kept.own.team, kept.own.model, kept.own.at_s, tokens))
+    return owners
 
 
 def _key_again(settings: Settings) -> Secret | None:

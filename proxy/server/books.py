@@ -13,7 +13,7 @@ from typing import Final
 from proxy.core.accounts import Accounts, Refusal
 from proxy.core.ledger import Ending, Hold, Outcome, Settle, Step, Void
 from proxy.core.limits import Budget
-from proxy.core.riders import Rider
+from proxy.core.riders import KeptOutcome, Rider
 from proxy.errors import ProxyError
 from proxy.stores.ledger.contract import LedgerStore, LedgerUnavailable
 
@@ -63,6 +63,15 @@ class Books:
         Who is cancelled meanwhile does not know whether they were written.
         """
         return await self._committed(self._store.submit(steps))
+
+    async def keep(self, riders: Sequence[Rider]) -> None:
+        """Commit rows before going on; where the ledger is away, go on, and they are kept until it takes them."""
+        commit = self._end(riders, soon=True)
+        await asyncio.wait([commit])
+
+    def note(self, riders: Sequence[Rider]) -> None:
+        """Write rows that nobody waits for; they are kept until the ledger takes them."""
+        self._end(riders)
 
     async def _committed(self, commit: "asyncio.Future[list[Outcome]]") -> list[Outcome]:
         try:
@@ -115,12 +124,13 @@ class Books:
         """Write an ending, and riders with it; returns at once and cannot fail."""
         self._end((step, *riders))
 
-    def _end(self, steps: Sequence[Step]) -> None:
-        commit = self._store.submit(steps, soon=False)
+    def _end(self, steps: Sequence[Step], *, soon: bool = False) -> "asyncio.Future[list[Outcome]]":
+        commit = self._store.submit(steps, soon=soon)
         if self._awaited:
             self._store.push()
         self._writing.add(commit)
         commit.add_done_callback(lambda done: self._ended(done, steps))
+        return commit
 
     def _ended(self, commit: "asyncio.Future[list[Outcome]]", steps: Sequence[Step]) -> None:
         self._writing.discard(commit)
@@ -139,6 +149,10 @@ class Books:
         self._end(steps)
         self._writing.discard(waited)
         waited.set_result([])
+
+    async def outcome(self, team: str, key: str) -> KeptOutcome | None:
+        """What is known of a call with an idempotency key; what was written before is in it."""
+        return await self._store.outcome(team, key)
 
     def figures(self, team: str) -> "TeamFigures":
         """What a team has spent and holds."""

@@ -14,6 +14,7 @@ from proxy.core.jsonrpc import Call as RpcCall
 from proxy.core.ledger import NO_CHARGE, Charge, Ending
 from proxy.core.policy import Policy, Team
 from proxy.server.inbound import Inbound
+from proxy.server.promises import Promised
 from proxy.server.routes import Dialect, Match, Route
 from proxy.server.sources import Source
 from proxy.server.upstream import Outgoing
@@ -33,6 +34,7 @@ class Call:
     policy:   the one in force when the call came; a reload does not change a running call.
     spare:    the hold this call would have taken, had it not joined another.
     slot:     the place claimed for an exchange that identical calls may share.
+    promised: the idempotency key that the call holds while it runs.
     shared:   the answer is read from an exchange that others may read too.
     joined:   it was somebody else's call that fetched it.
     anew:     the joined call failed before a byte of it came, so this one began again.
@@ -71,6 +73,7 @@ class Call:
     spare: OpenHold | None = None
     source: Source | None = None
     slot: "Slot | None" = None
+    promised: Promised | None = None
     shared: bool = False
     joined: bool = False
     anew: bool = False

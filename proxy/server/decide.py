@@ -85,7 +85,8 @@ def _set_hold(call: Call, parts: Parts) -> None:
         if price_or_none is None and not policy.prices and not policy.budgets:
             price_or_none = FLAT
         default = RESPONSES_OUTPUT_MAX if name == "responses" else None
-        what = asked(unit, call.facts, default_output=default)
+        chained = owning.parent_tokens(call, parts) if name == "responses" else 0
+        what = asked(unit, call.facts, default_output=default, parent_tokens=chained)
         most = _unpriced(call) if price_or_none is None else ceiling(what, price_or_none, policy.estimate)
         call.hold = OpenHold(
             parts.new_id(),

@@ -160,19 +160,27 @@ def _headers(call: Call, parts: Parts) -> dict[str, str]:
         mcp=mcp,
         ranges=call.match.route.name == "download",
     )
-    key = call.gateway_key or _our_key(parts)
-    headers["authorization"] = f"Bearer {key}"
-    headers["user-agent"] = USER_AGENT
-    headers["accept-encoding"] = "identity"
+    headers |= our_headers(parts, call.id, call.gateway_key)
     headers["accept"] = BOTH_TYPES if mcp else _accept(call)
-    headers["via"] = ", ".join(filter(None, [call.inbound.header("via"), f"1.1 {parts.instance}"]))
-    headers["x-request-id"] = call.id
+    headers["via"] = ", ".join(filter(None, [call.inbound.header("via"), headers["via"]]))
     if call.body:
         # The body was read as a JSON object, whatever its sender called it.
         headers["content-type"] = "application/json"
     else:
         headers.pop("content-type", None)
     return headers
+
+
+def our_headers(parts: Parts, request_id: str, key: str | None = None) -> dict[str, str]:
+    """What the proxy itself says in every request. key: the caller's own gateway key, None for ours."""
+    return {
+        "authorization": f"Bearer {key or _our_key(parts)}",
+        "user-agent": USER_AGENT,
+        "accept-encoding": "identity",
+        "accept": "application/json",
+        "via": f"1.1 {parts.instance}",
+        "x-request-id": request_id,
+    }
 
 
 def _accept(call: Call) -> str:

@@ -1,9 +1,9 @@
 """Holds of operations that outlive their first answer: bound to the operation's id until a poll tells how it ended.
 
-The binding is in memory: after a restart their holds stay spent at what they held.
+Open operations are in the ledger, so a restart knows them. Who asks after them is in `polling.py`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
@@ -11,84 +11,127 @@ from urllib.parse import unquote
 from proxy.core.answers import Family
 from proxy.core.holds import OpenHold
 from proxy.core.ledger import Basis, Charge, Ending, Figures, Settle, Void, charge
-from proxy.core.operations import Work, work
+from proxy.core.operations import Operation, Work, work
 from proxy.core.pricing import metered
+from proxy.core.riders import Begin, Finish
 from proxy.core.usage import Meter
 from proxy.observe.metrics import Metrics
 from proxy.server.books import Books
 from proxy.server.exchange import Exchange
 
-EXPIRES_S: Final = 7200.0
-"""Work that nobody asks after for two hours has long ended, and was charged for all we know."""
+FIRST_GAP_S: Final = 10.0
+"""How long nobody has to ask after an operation before the proxy does."""
+
+GAP_MAX_S: Final = 60.0
+"""The pause doubles after each question, up to this."""
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """Whose work it is, and the hold it carries."""
+@dataclass(slots=True)
+class Open:
+    """An open operation, and when somebody asked after it last. All seconds, wall clock."""
 
-    team: str
-    kind: str
-    hold: OpenHold
-    begun_s: float
+    operation: Operation
+    asked_s: float
+    gap_s: float = FIRST_GAP_S
 
 
 class Operations:
     """Open operations by the gateway's id."""
 
-    def __init__(self, books: Books, metrics: Metrics, wall: Callable[[], float]) -> None:
+    def __init__(
+        self, books: Books, metrics: Metrics, wall: Callable[[], float], kept: Iterable[Operation] = ()
+    ) -> None:
+        """kept: operations that an earlier process left open."""
         self._books: Final = books
         self._metrics: Final = metrics
         self._wall: Final = wall
-        self._open: Final[dict[str, Operation]] = {}
+        self._open: Final[dict[str, Open]] = {one.id: Open(one, wall()) for one in kept}
+        for kind in {one.operation.kind for one in self._open.values()}:
+            self._count(kind)
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def take_over(self, team: str, kind: str, exchange: Exchange) -> bool:
-        """Take the hold of an exchange whose work goes on; False when its answer says that it does not.
+    def __contains__(self, name: object) -> bool:
+        return name in self._open
 
-        kind: image, video or response.
+    def begin(self, name: str, team: str, kind: str, model: str | None, hold: OpenHold) -> bool:
+        """Bind a hold to work that goes on; False where the id has one already.
+
+        name: the gateway's id.      kind: image, video or response.
         """
-        meter = exchange.meter
-        hold = exchange.hold
-        if hold is None or meter is None or meter.response_id is None or work(meter.status) is not Work.OPEN:
-            return False
-        if meter.status is None and meter.family is not Family.MEDIA:
-            return False
-        self._open[unquote(meter.response_id)] = Operation(team, kind, hold, self._wall())
+        name = unquote(name)
+        if name in self._open:
+            return self._open[name].operation.hold.id == hold.id
+        now_s = self._wall()
+        operation = Operation(name, team, kind, model, hold, now_s)
+        self._open[name] = Open(operation, now_s)
+        # Written at the latest with the owner of the id, before the caller sees it.
+        self._books.note([Begin(operation)])
         self._books.lasts(hold.id)
         self._count(kind)
         return True
 
-    def expire(self) -> int:
-        """End the holds of operations begun more than `EXPIRES_S` ago, at what they held; how many there were."""
-        now_s = self._wall()
-        old = [name for name, operation in self._open.items() if now_s - operation.begun_s > EXPIRES_S]
-        for name in old:
-            operation = self._open.pop(name)
-            self._count(operation.kind)
-            cost = Charge(operation.hold.credits, Basis.HOLD, uncertain=True)
-            self._books.end(Settle(operation.hold.id, cost, Ending.CALLER_LEFT, now_s))
-        return len(old)
+    def take_over(self, team: str, kind: str, model: str | None, exchange: Exchange) -> bool:
+        """Take the hold of an exchange whose work goes on; False when its answer says that it does not."""
+        meter, hold = exchange.meter, exchange.hold
+        if hold is None or meter is None or meter.response_id is None:
+            return False
+        begun = self._open.get(unquote(meter.response_id))
+        mine = begun is not None and begun.operation.hold.id == hold.id
+        if work(meter.status) is not Work.OPEN or (meter.status is None and meter.family is not Family.MEDIA):
+            if begun is not None and mine and meter.terminal:
+                # A stream told of the end of the work that its first event began: the exchange ends the hold.
+                self._forget(begun.operation)
+                self._books.note([Finish(begun.operation.id, self._wall())])
+            return mine and not meter.terminal
+        return self.begin(meter.response_id, team, kind, model, hold)
 
-    def _count(self, kind: str) -> None:
-        self._metrics.set("operations_open", kind, to=sum(one.kind == kind for one in self._open.values()))
+    def due(self, now_s: float) -> list[Operation]:
+        """Those nobody has asked after for a while, longest first."""
+        waiting = [one for one in self._open.values() if now_s - one.asked_s >= one.gap_s]
+        return [one.operation for one in sorted(waiting, key=lambda one: one.asked_s)]
+
+    def ask(self, operation: Operation) -> None:
+        """The proxy asks now, and next time after a longer pause."""
+        one = self._open[operation.id]
+        one.asked_s, one.gap_s = self._wall(), min(2 * one.gap_s, GAP_MAX_S)
+
+    def expire(self, operation: Operation) -> None:
+        """End the hold of work that does not end, at what it held."""
+        if operation.id in self._open:
+            self._forget(operation)
+            cost = Charge(operation.hold.credits, Basis.HOLD, uncertain=True)
+            self._end(operation, Settle(operation.hold.id, cost, Ending.CALLER_LEFT, self._wall()))
 
     def polled(self, operation_id: str, meter: Meter) -> Charge | None:
         """A poll or cancel told how an operation stands: end its hold when the work has ended."""
-        operation = self._open.get(unquote(operation_id))
+        one = self._open.get(unquote(operation_id))
         state = work(meter.status)
-        if operation is None or state is Work.OPEN:
+        if one is None:
             return None
-        del self._open[unquote(operation_id)]
-        self._count(operation.kind)
+        if state is Work.OPEN:
+            one.asked_s = self._wall()
+            return None
+        operation = one.operation
+        self._forget(operation)
         hold, now_s = operation.hold, self._wall()
         if state is Work.FAILED:
-            self._books.end(Void(hold.id, Ending.GATEWAY_FAILED, now_s))
+            self._end(operation, Void(hold.id, Ending.GATEWAY_FAILED, now_s))
             return None
         cost = _cost(meter, hold)
-        self._books.end(Settle(hold.id, cost, Ending.ANSWERED, now_s))
+        self._end(operation, Settle(hold.id, cost, Ending.ANSWERED, now_s))
         return cost
+
+    def _end(self, operation: Operation, step: Settle | Void) -> None:
+        self._books.end(step, [Finish(operation.id, step.at_s)])
+
+    def _forget(self, operation: Operation) -> None:
+        del self._open[operation.id]
+        self._count(operation.kind)
+
+    def _count(self, kind: str) -> None:
+        self._metrics.set("operations_open", kind, to=sum(one.operation.kind == kind for one in self._open.values()))
 
 
 def _cost(meter: Meter, hold: OpenHold) -> Charge:

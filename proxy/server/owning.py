@@ -1,9 +1,12 @@
 """Ids of the gateway's answers: given to the team that asked, and checked when somebody comes back with one."""
 
 from collections.abc import Iterator
+from urllib.parse import unquote
 
 from proxy.config.settings import Auth, Credential
 from proxy.core.owners import Claim, Owner
+from proxy.core.riders import Own, Used
+from proxy.core.usage import Meter
 from proxy.errors import ProxyError
 from proxy.server.call import Call
 from proxy.server.parts import Parts
@@ -42,10 +45,49 @@ def _check_owner(call: Call, identifier: str, parts: Parts) -> None:
         )
 
 
-def give(call: Call, parts: Parts) -> None:
-    """An id in the answer belongs to the caller's team before the first byte of it is sent."""
+def new_id(call: Call) -> str | None:
+    """The id in the answer, as long as the caller's team was not given it."""
     meter = call.source.exchange.meter if call.source is not None else None
-    if meter is None or meter.response_id is None or call.owns == meter.response_id or call.team is None:
+    return None if meter is None or meter.response_id == call.owns else meter.response_id
+
+
+async def give(call: Call, parts: Parts) -> None:
+    """An id in the answer belongs to the caller's team, on disk too, before the first byte of it is sent.
+
+    Where the ledger is away the answer goes out all the same: it is paid for, and the id is kept in memory until the
+    ledger takes it.
+    """
+    identifier = new_id(call)
+    if identifier is None or call.team is None:
         return
-    call.owns = meter.response_id
-    parts.owners.give(meter.response_id, Owner(call.team.name, call.model, parts.wall()))
+    call.owns = identifier
+    if parts.owners.claim(identifier, call.team.name, parts.wall())[0] is not Claim.UNKNOWN:
+        return
+    owner = Owner(call.team.name, call.model, parts.wall())
+    parts.owners.give(identifier, owner)
+    assert call.source is not None
+    running = call.source.exchange.ending is None
+    if running and call.hold is not None and call.facts is not None and call.facts.background:
+        # A stream of work in the background: should the process die in the middle of it, a poll still ends the hold.
+        parts.operations.begin(identifier, owner.team, "response", owner.model, call.hold)
+    await parts.books.keep([Own(unquote(identifier), owner.team, owner.model, owner.at_s)])
+
+
+def parent_tokens(call: Call, parts: Parts) -> int:
+    """Input and output of the answer that a Responses call is chained to; 0 where there is none or nobody knows."""
+    parent = call.facts.previous_response_id if call.facts is not None else None
+    if parent is None or call.team is None:
+        return 0
+    _, owner = parts.owners.claim(parent, call.team.name, call.at_s)
+    return 0 if owner is None or owner.tokens is None else owner.tokens
+
+
+def tell_usage(meter: Meter | None, parts: Parts) -> None:
+    """Keep what a stored answer used, for the ceiling of calls that are chained to it."""
+    if meter is None or meter.response_id is None or not meter.usage.settled:
+        return
+    usage = meter.usage
+    if usage.input is None or usage.output is None:
+        return
+    if parts.owners.used(meter.response_id, usage.input + usage.output):
+        parts.books.note([Used(unquote(meter.response_id), usage.input, usage.output, parts.wall())])

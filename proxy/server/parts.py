@@ -17,6 +17,7 @@ from proxy.server.in_flight import InFlight
 from proxy.server.judge import Judge
 from proxy.server.known import Known
 from proxy.server.operations import Operations
+from proxy.server.promises import Promises
 from proxy.server.upstream import Upstream
 
 
@@ -58,6 +59,7 @@ class Parts:
     in_flight: InFlight
     heads: Heads
     cache: Cache
+    promises: Promises
     judge: Judge
     metrics: Metrics
     log: RequestLog

@@ -11,7 +11,21 @@ from aiohttp import web
 
 from proxy.core.ledger import Ending
 from proxy.errors import ProxyError
-from proxy.server import admit, decide, hits, identify, normalise, recall, receive, record, relay, replies, send
+from proxy.server import (
+    admit,
+    decide,
+    hits,
+    idempotency,
+    identify,
+    normalise,
+    owning,
+    recall,
+    receive,
+    record,
+    relay,
+    replies,
+    send,
+)
 from proxy.server.call import Call
 from proxy.server.ids import request_id
 from proxy.server.inbound import Inbound
@@ -27,6 +41,7 @@ STAGES: Final[tuple[tuple[str, Stage], ...]] = (
     ("recall",    recall.at_once),
     ("normalise", normalise.normalise),
     ("decide",    decide.decide),
+    ("recall",    idempotency.recalled),
     ("recall",    recall.recall),
     ("admit",     admit.admit),
     ("send",      send.send),
@@ -42,15 +57,21 @@ async def answer(inbound: Inbound, parts: Parts) -> web.StreamResponse:
     """Take one request through the stages; its exchange settles by itself, then the request is recorded."""
     call = Call(request_id(inbound.header("x-request-id")), inbound, parts.state.policy, parts.wall())
     record.began(parts)
+    response = None
     try:
-        return await _through(call, parts)
+        response = await _through(call, parts)
+        return response
     finally:
-        _let_go(call)
-        inbound.finished()
-        record.record(call, parts)
+        _let_go(call, parts)
+        try:
+            if call.promised is not None:
+                await idempotency.finish(call, response, parts)
+        finally:
+            inbound.finished()
+            record.record(call, parts)
 
 
-def _let_go(call: Call) -> None:
+def _let_go(call: Call, parts: Parts) -> None:
     """Whatever happened, the exchange comes to its end: here, or in its own task where others read it too."""
     if call.slot is not None:
         call.slot.give_up()
@@ -60,6 +81,8 @@ def _let_go(call: Call) -> None:
         call.source.leave()
     else:
         call.source.exchange.end(Ending.CALLER_LEFT)
+    if call.owns is not None:
+        owning.tell_usage(call.source.exchange.meter, parts)
 
 
 async def _stages(call: Call, parts: Parts) -> web.StreamResponse:

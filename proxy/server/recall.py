@@ -35,6 +35,9 @@ async def recall(call: Call, parts: Parts) -> web.StreamResponse | None:
     Raises ProxyError `not_in_cache` where the caller wants nothing fetched.
     """
     caching = call.caching = call.caching or caching_of(call, parts)
+    if call.promised is not None:
+        # A call with an idempotency key asks for an outcome of its own.
+        caching = call.caching = Caching(Decision(False, "idempotency-key"), steer=caching.steer)
     wanted = caching.steer
     if caching.key and not wanted.no_store:
         call.cache_result = "miss"

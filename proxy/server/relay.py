@@ -139,6 +139,7 @@ async def _whole(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse
             gathered.append(piece)
             size += len(piece)
             if size > WHOLE_MAX and call.dialect is not Dialect.MCP:
+                await owning.give(call, parts)
                 return await _long(call, answer, gathered, pieces, parts)
     except UpstreamFault as fault:
         meter = call.source.exchange.meter
@@ -154,7 +155,7 @@ async def _whole(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse
         raise Anew
     if call.shared and call.source.kept:
         call.cache_status = f"{call.cache_status}; stored; fwd-status={answer.status}"
-    owning.give(call, parts)
+    await owning.give(call, parts)
     body = gathered[0] if len(gathered) == 1 else b"".join(gathered)
     if call.dialect is Dialect.MCP:
         body, content_type = mcp_answers.adapted(call, answer, body)

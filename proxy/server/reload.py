@@ -37,7 +37,6 @@ async def watch(parts: Parts, *, every_s: float = EVERY_S) -> None:
     seen = parts.state.policy.digest or await asyncio.to_thread(digest, parts.settings.policies)
     while True:
         await asyncio.sleep(every_s)
-        parts.operations.expire()
         now = await asyncio.to_thread(digest, parts.settings.policies)
         if now != seen:
             seen = now

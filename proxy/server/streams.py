@@ -29,6 +29,8 @@ def open_response(call: Call, answer: Answer, parts: Parts) -> web.StreamRespons
     }
     response = web.StreamResponse(status=answer.status, headers=headers)
     call.status = answer.status
+    if call.promised is not None:
+        call.promised.response = response
     if parts.state.draining:
         response.force_close()
     return response
@@ -36,6 +38,8 @@ def open_response(call: Call, answer: Answer, parts: Parts) -> web.StreamRespons
 
 async def write(call: Call, response: web.StreamResponse, piece: bytes) -> None:
     """Write, or only count, when the caller is gone: the exchange is read on for its usage."""
+    if call.promised is not None:
+        call.promised.recording.add(piece)
     if call.inbound.gone or not piece:
         return
     try:
@@ -64,7 +68,8 @@ async def stream(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse
         async for piece in pieces:
             if call.first_byte_s is None:
                 call.first_byte_s = time.monotonic() - call.began_s
-            owning.give(call, parts)
+            if owning.new_id(call) is not None:
+                await owning.give(call, parts)
             await write(call, response, call.taker.feed(piece) if call.taker else piece)
             if call.inbound.gone and call.shared:
                 break
@@ -72,20 +77,20 @@ async def stream(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse
         broke = fault
     except ConnectionResetError:
         call.source.leave()
-        await _read_on(call)
+        await _read_on(call, response)
     finally:
         parts.metrics.change("streams_in_flight", route, by=-1)
     return await _close_stream(call, response, broke, parts)
 
 
-async def _read_on(call: Call) -> None:
+async def _read_on(call: Call, response: web.StreamResponse) -> None:
     """The caller left before the first byte: read the answer for its usage all the same."""
     assert call.source is not None
     if call.shared:
         return
     try:
-        async for _ in call.source.pieces():
-            pass
+        async for piece in call.source.pieces():
+            await write(call, response, call.taker.feed(piece) if call.taker else piece)
     except UpstreamFault:
         pass
 

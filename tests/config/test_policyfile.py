@@ -51,6 +51,7 @@ def test_everything_that_acts_can_be_said(tmp_path):
         native_version: pass
         unknown_ids: refuse
         heartbeat: 15
+        expires_after: 30m
         """
     assert load_policies(a_folder(tmp_path, all=text)) == Policy(
         teams={
@@ -69,6 +70,7 @@ def test_everything_that_acts_can_be_said(tmp_path):
         native_version=NativeVersion.PASS,
         unknown_ids=UnknownIds.REFUSE,
         heartbeat_s=15.0,
+        expires_after_s=1800.0,
     )
 
 
@@ -161,7 +163,6 @@ def test_a_digest_that_is_none_is_refused_without_being_shown(tmp_path):
 @pytest.mark.parametrize(
     ("text", "where"),
     [(f"{word}: []", f"a.yaml:1:1: {word}") for word in ("rates", "members", "gateway_limits")]
-    + [("expires_after: 2h", "a.yaml:1:1: expires_after")]
     + [(f"teams: {{ a: {{ {word}: [] }} }}", f"a.yaml:1:15: teams.a.{word}") for word in ("weight",)],
 )
 def test_a_limit_that_is_not_enforced_yet_is_refused(tmp_path, text, where):

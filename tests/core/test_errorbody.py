@@ -73,7 +73,7 @@ def test_reasons_and_statuses_are_those_of_the_documentation():
         "origin_refused": 403, "host_refused": 403, "model_not_allowed": 403, "tool_not_allowed": 403,
         "suite_not_allowed": 403, "chatbot_not_allowed": 403, "balance_hidden": 403, "edge_blocked": 403,
         "unknown_route": 404, "unknown_model": 404, "not_yours": 404, "method_not_allowed": 405, "request_timeout": 408,
-        "idempotency_running": 409, "body_too_large": 413, "idempotency_mismatch": 422, "websocket_refused": 426,
+        "idempotency_running": 409, "idempotency_lost": 409, "body_too_large": 413, "idempotency_mismatch": 422, "websocket_refused": 426,
         "turn_too_far": 429, "budget_busy": 429, "limit_exhausted": 429, "headers_too_large": 431,
         "upstream_unreachable": 502, "upstream_broken": 502, "upstream_redirect": 502, "gateway_key_refused": 502,
         "ledger_unavailable": 503, "draining": 503, "paused": 503, "upstream_timeout": 504, "not_in_cache": 504,

@@ -7,6 +7,7 @@ from proxy.core.ledger import (
     CALL_COUNTS,
     CHARGE,
     NEXT,
+    Adjust,
     Basis,
     Charge,
     Ending,
@@ -18,6 +19,7 @@ from proxy.core.ledger import (
     Outcome,
     Phase,
     Projection,
+    Resolve,
     Rule,
     Settle,
     Void,
@@ -38,6 +40,14 @@ def step_of(word, hold, amount, at_s=0.0):
             return Void(hold, Ending.NEVER_SENT, at_s)
         case "expire":
             return Expire(hold, at_s)
+        case "lose":
+            return Settle(hold, Charge(amount, Basis.HOLD, uncertain=True), Ending.TIMED_OUT, at_s)
+        case "fail":
+            return Void(hold, Ending.GATEWAY_FAILED, at_s, uncertain=True)
+        case "resolve":
+            return Resolve(hold, amount, "the bill says so", "lead", at_s)
+        case "adjust":
+            return Adjust(hold, TEAM, amount, "a bill from before", "lead", at_s)
 
 
 STORY = """
@@ -59,6 +69,22 @@ STORY = """
     settle     h3        90 |    0   115     0  already_resolved
     hold       h4        10 |   10   115     1  ok
     settle     h4        40 |    0   155     0  ok
+    hold       h5        10 |   10   155     1  ok
+    resolve    h5         3 |   10   155     1  not_in_doubt
+    lose       h5        10 |    0   165     0  ok
+    resolve    h5         3 |    0   158     0  ok
+    resolve    h5         2 |    0   158     0  not_in_doubt
+    settle     h5         9 |    0   158     0  already_resolved
+    hold       h6        10 |   10   158     1  ok
+    fail       h6         0 |    0   158     0  ok
+    resolve    h6         7 |    0   165     0  ok
+    resolve    h4         1 |    0   165     0  not_in_doubt
+    resolve    h9         1 |    0   165     0  no_such_hold
+    adjust     j1       -65 |    0   100     0  ok
+    adjust     j1       -65 |    0   100     0  duplicate_hold
+    adjust     j2         8 |    0   108     0  ok
+    resolve    j2         1 |    0   108     0  not_in_doubt
+    hold       j2         1 |    0   108     0  duplicate_hold
 """
 
 

@@ -1,16 +1,21 @@
 """A hold is waited for, its ending never is; neither is lost when the caller is cancelled or the ledger is away."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from proxy.core.facts import Facts
 from proxy.core.ledger import Basis, Charge, Ending, Hold, Settle
+from proxy.core.limits import Budget
+from proxy.core.riders import Promise
+from proxy.core.windows import Calendar, Per
 from proxy.errors import ProxyError
 from proxy.server import books as books_room
 from proxy.server.books import Books
 from proxy.stores.ledger.contract import LedgerUnavailable
 from proxy.stores.ledger.memory import MemoryLedger
+from proxy.stores.ledger.sqlite import SqliteLedger
 
 HOLD = Hold("h1", Facts("red", "k", "chat"), 100, 0.0)
 SETTLE = Settle("h1", Charge(5, Basis.USAGE), Ending.ANSWERED, 1.0)
@@ -75,3 +80,42 @@ async def test_an_ending_is_kept_until_the_ledger_is_back(monkeypatch):
     await books.written()
     assert store.projection.spent == {"red": 5}
     assert books.open_holds == 0
+
+
+async def test_an_ending_is_written_at_once_where_somebody_waits_for_what_it_frees(tmp_path):
+    """Nobody else writes here, and what nobody waits for stays unwritten for an hour."""
+    store = await SqliteLedger.open(tmp_path / "ledger.db", now_s=0.0, later_s=3600.0)
+    books = Books(store)
+    for name in ("h1", "h2", "h3"):
+        await books.hold(replace(HOLD, hold=name))
+    before = books.next_ending()
+    books.end(SETTLE)
+    await books.ending(before, 3600.0)
+    waiting = asyncio.ensure_future(books.ending(books.next_ending(), 3600.0))
+    await asyncio.sleep(0)
+    books.end(replace(SETTLE, hold="h2"))
+    await waiting
+    books.end(replace(SETTLE, hold="h3"))
+    await books.written()
+    assert store.projection.spent == {"red": 15}
+    await books.close()
+
+
+async def test_who_waits_gets_in_when_a_cancelled_callers_hold_is_gone(tmp_path):
+    budget = Budget("total", 150, Calendar(Per.TOTAL))
+    store = await SqliteLedger.open(tmp_path / "ledger.db", (budget,), now_s=0.0, later_s=3600.0)
+    books = Books(store)
+    asking = asyncio.ensure_future(books.hold(HOLD))
+    await asyncio.sleep(0)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    second, promise = replace(HOLD, hold="h2"), Promise("red", "k2", "00", 0.0, "h2")
+    ended = books.next_ending()
+    while await books.hold(second, [promise]) is not None:
+        assert await books.outcome("red", "k2") is None, "what rides with a hold is not taken without it"
+        await books.ending(ended, 3600.0)
+        ended = books.next_ending()
+    assert await books.outcome("red", "k2") is not None
+    assert set(store.projection.holds) == {"h2"}
+    await books.close()

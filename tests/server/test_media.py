@@ -226,17 +226,6 @@ async def test_an_answer_that_is_whole_is_delivered_although_its_connection_brok
     assert (await done(front, f"/v1/video/generation/{begun.json['operation_id']}")).json["status"] == "completed"
 
 
-async def test_work_that_nobody_asks_after_is_charged_at_its_hold_after_a_while(front):
-    await front.post("/v1/video/generation", {"model": VIDEO, "prompt": "a heron"})
-    operations, wall = front.running.parts.operations, front.running.parts.wall
-    assert operations.expire() == 0
-    operations._wall = lambda: wall() + 7201
-    assert operations.expire() == 1
-    entry = await last_entry(front)
-    assert (entry.charge.credits, entry.charge.uncertain) == (FLAT.per_video, True)
-    assert front.running.parts.books.open_holds == 0
-
-
 async def test_an_id_of_nobody_needs_its_model(front, gateway):
     reply = await front.get("/v1/video/generation/models/x/operations/1")
     assert (reply.status, reply.error["reason"]) == (400, "bad_request")

@@ -1,10 +1,18 @@
 """Another team's response cannot be polled, cancelled or chained: 404 here, and the gateway sees nothing."""
 
+import asyncio
 import hashlib
 
 import pytest
 
 from proxy.core.policy import KeyRef, Policy, Team, UnknownIds
+from proxy.core.prices import FLAT
+from proxy.core.riders import Own
+from proxy.server import books as books_room
+from proxy.stores.ledger.contract import LedgerUnavailable
+from proxy.stores.ledger.memory import MemoryLedger
+from proxy.stores.ledger.sqlite import SqliteLedger
+from proxy.units import credits_of, share_up
 from tests.proxies import RESPONSE, proxied
 
 
@@ -60,3 +68,91 @@ async def test_an_id_is_owned_before_its_first_byte_is_sent(gateway):
         assert len(front.running.parts.owners) == 1
         gateway.open_gate("rest")
         await response.read()
+
+
+class Gated(MemoryLedger):
+    """A home whose commits of owners wait for a gate, or fail."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked, self.gate, self.away = asyncio.Event(), asyncio.Event(), False
+
+    def submit(self, steps, *, soon=True):
+        if any(isinstance(step, Own) for step in steps):
+            return asyncio.ensure_future(self._after(steps))
+        return super().submit(steps, soon=soon)
+
+    async def _after(self, steps):
+        self.asked.set()
+        await self.gate.wait()
+        if self.away:
+            raise LedgerUnavailable("away")
+        return await super().submit(steps)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_no_byte_goes_out_before_the_owner_is_committed(gateway, stream):
+    ledger = Gated()
+    async with proxied(gateway.url, ledger=ledger) as front:
+        head = asyncio.ensure_future(
+            front.client.post(front.url + "/v1/responses", json={**RESPONSE, "stream": stream})
+        )
+        await ledger.asked.wait()
+        body = asyncio.ensure_future(first_bytes(head))
+        # Whatever the proxy wrote before this answer of it is here when the answer is.
+        await front.get("/v1/-/health")
+        seen = body.done(), await ledger.owners(0.0)
+        ledger.gate.set()
+        assert seen == (False, [])
+        assert b"resp_" in await body
+        assert len(await ledger.owners(0.0)) == 1
+
+
+async def first_bytes(head):
+    response = await head
+    return await response.content.readany()
+
+
+async def test_an_answer_that_is_paid_for_goes_out_although_the_ledger_is_away(gateway, monkeypatch):
+    monkeypatch.setattr(books_room, "RETRY_S", 0.0)
+    ledger = Gated()
+    ledger.away = True
+    ledger.gate.set()
+    async with proxied(gateway.url, ledger=ledger) as front:
+        reply = await front.post("/v1/responses", RESPONSE)
+        assert reply.status == 200
+        assert reply.json["id"] in front.running.parts.owners.all
+        ledger.away = False
+    assert len(await ledger.owners(0.0)) == 1, "it is kept until the ledger takes it"
+
+
+async def test_a_restart_knows_whose_an_id_is(gateway, tmp_path):
+    async def opened():
+        return await SqliteLedger.open(tmp_path / "ledger.db", now_s=0.0)
+
+    async with proxied(gateway.url, policy(), auth="keys", ledger=await opened()) as front:
+        made = await front.post("/v1/responses", {**RESPONSE, "store": True}, headers=bearer("red"))
+    async with proxied(gateway.url, policy(), auth="keys", ledger=await opened()) as front:
+        path = f"/v1/responses/{made.json['id']}"
+        assert (await front.get(path, headers=bearer("red"))).status == 200
+        assert (await front.get(path, headers=bearer("blue"))).error["reason"] == "not_yours"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_chained_call_holds_for_what_its_parent_used(gateway, tmp_path, stream):
+    """The gateway reads the whole conversation again, and bills it."""
+    ledger = await SqliteLedger.open(tmp_path / "ledger.db", now_s=0.0)
+    chained = {**RESPONSE, "stream": stream, "store": True}
+    async with proxied(gateway.url, ledger=ledger) as front:
+        first = await front.post("/v1/responses", {**chained, "stream": False})
+        alone = await front.request()
+    usage = first.json["usage"]
+    ledger = await SqliteLedger.open(tmp_path / "ledger.db", now_s=0.0)
+    async with proxied(gateway.url, ledger=ledger) as front:
+        await front.post("/v1/responses", {**chained, "previous_response_id": first.json["id"]})
+        event = await front.request()
+        await front.running.parts.books.written()
+        _, child = await ledger.owners(0.0)
+        assert child.input_tokens > usage["input_tokens"], "it is known for the next one in the chain"
+    more = share_up(FLAT.input_per_million, usage["input_tokens"] + usage["output_tokens"], 1_000_000)
+    assert credits_of(event["held"]) >= credits_of(alone["held"]) + more

@@ -13,8 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proxy.core.facts import Facts
-from proxy.core.ledger import Basis, Charge, Ending, Expire, Hold, Outcome, Settle, Void
+from proxy.core.holds import OpenHold
+from proxy.core.ledger import Adjust, Basis, Charge, Ending, Expire, Hold, Outcome, Resolve, Settle, Void
 from proxy.core.limits import drawn
+from proxy.core.operations import Operation
+from proxy.core.riders import Begin, Finish, Own, Promise, Turn
 from proxy.stores.ledger.contract import LedgerUnavailable
 from proxy.stores.ledger.sqlite import CannotOpen, SqliteLedger
 from tests.stores.test_contract import BUDGETS, NOW_S, RED
@@ -57,21 +60,23 @@ async def test_a_restart_knows_what_was_spent_and_what_is_held(tmp_path):
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["hold", "hold", "settle", "void", "expire", "restart"]),
+        st.sampled_from(
+            ["hold", "hold", "hold", "settle", "void", "expire", "restart", "doubt", "resolve", "adjust", "rebudget"]
+        ),
         st.integers(0, 9),
         st.integers(0, 60),
         st.sampled_from([0.0, 1.0, 600.0, 4000.0, 90_000.0]),
     ),
-    max_size=25,
+    max_size=40,
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(STEPS)
 def test_after_any_history_a_restart_agrees_with_the_running_books(tmp_path_factory, words):
     async def run():
         path = tmp_path_factory.mktemp("ledger") / "ledger.db"
-        home, now_s = await reopened(path), NOW_S
+        home, now_s, adjusted = await reopened(path), NOW_S, 0
         for word, number, amount, gap_s in words:
             now_s += gap_s
             name = f"h{number}"
@@ -84,6 +89,16 @@ def test_after_any_history_a_restart_agrees_with_the_running_books(tmp_path_fact
                     await home.apply([Void(name, Ending.NEVER_SENT, now_s)])
                 case "expire":
                     await home.apply([Expire(name, now_s)])
+                case "doubt":
+                    await home.apply([Void(name, Ending.GATEWAY_FAILED, now_s, uncertain=True)])
+                case "resolve":
+                    await home.remember(name)
+                    await home.apply([Resolve(name, amount, "by hand", "lead", now_s)])
+                case "adjust":
+                    adjusted += 1
+                    await home.apply([Adjust(f"a{adjusted}", RED, amount - 30, "by hand", "lead", now_s)])
+                case "rebudget":
+                    home.rebudget(BUDGETS)
                 case "restart":
                     used, spent, holds = figures(home, now_s), home.projection.spent, set(home.projection.holds)
                     await home.close()
@@ -170,12 +185,24 @@ async def test_verify_finds_a_total_that_does_not_add_up(tmp_path):
     await home.close()
 
 
+def riders_of(name):
+    """With its hold a turn and a promise, before its answer the owner and the operation, and its end."""
+    work = Operation(name, "red", "video", "m", OpenHold(name, 5, False, 0), NOW_S)
+    return (
+        Turn(name, RED, True, True, 0, NOW_S, "boot", 1.0, hold=name),
+        Promise("red", name, "00", NOW_S, hold=name),
+        Begin(work),
+        Own(name, "red", "m", NOW_S),
+        Finish(name, NOW_S),
+    )
+
+
 CHILD = """
     import asyncio, sys
     from pathlib import Path
     from proxy.stores.ledger.sqlite import SqliteLedger
     from tests.stores.test_contract import NOW_S, RED
-    from tests.stores.test_sqlite import settle
+    from tests.stores.test_sqlite import riders_of, settle
     from proxy.core.ledger import Hold
 
     async def main():
@@ -183,9 +210,12 @@ CHILD = """
         async def one(n):
             for k in range(10_000):
                 name = f"{sys.argv[2]}-{n}-{k}"
-                await home.apply([Hold(name, RED, 5, NOW_S)])
+                riders = riders_of(name)
+                await home.apply([Hold(name, RED, 5, NOW_S), riders[0], riders[1]])
                 print("h", name, flush=True)
-                await home.apply([settle(name, 3)])
+                await home.apply([riders[2], riders[3]])
+                print("o", name, flush=True)
+                await home.apply([settle(name, 3), riders[4]])
                 print("s", name, flush=True)
         await asyncio.gather(*(one(n) for n in range(4)))
 
@@ -196,7 +226,7 @@ CHILD = """
 @pytest.mark.timeout(100)
 async def test_kill_9_at_any_moment_loses_nothing_that_was_acknowledged(tmp_path):
     """A process writes holds and settlements, says each one it was told of, and is killed in the middle, many times."""
-    path, told = tmp_path / "ledger.db", {"h": set(), "s": set()}
+    path, told = tmp_path / "ledger.db", {"h": set(), "o": set(), "s": set()}
     for turn in range(10):
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-c", textwrap.dedent(CHILD), str(path), str(turn), stdout=asyncio.subprocess.PIPE
@@ -219,8 +249,14 @@ async def test_kill_9_at_any_moment_loses_nothing_that_was_acknowledged(tmp_path
     assert told["h"] <= kinds["hold"]
     assert told["s"] <= kinds["settle"]
     assert await home.verify() == []
-    assert home.unknown == kinds["hold"] - kinds["settle"]
     assert home.projection.spent["red"] == 3 * len(kinds["settle"])
+    # What rode in a batch is there when the batch is, and only then.
+    owned = {kept.own.id for kept in await home.owners(0.0)}
+    assert told["o"] <= owned
+    assert {kept.turn.id for kept in await home.turns(0.0)} == kinds["hold"]
+    assert {key for (key,) in await home._all("SELECT key FROM outcomes")} == kinds["hold"]
+    assert {one.id for one in await home.operations()} == owned - kinds["settle"]
+    assert home.unknown == kinds["hold"] - owned, "what an operation holds is known"
     await home.close()
 
 
@@ -249,9 +285,8 @@ async def test_an_ending_that_nobody_waits_for_is_decided_at_once_and_written_so
     await home.close()
 
 
-async def test_what_was_not_to_be_written_soon_is_written_when_it_is_pushed_and_at_the_end(tmp_path, monkeypatch):
-    monkeypatch.setattr("proxy.stores.ledger.sqlite.LATER_S", 3600.0)
-    home = await reopened(tmp_path / "ledger.db")
+async def test_what_was_not_to_be_written_soon_is_written_when_it_is_pushed_and_at_the_end(tmp_path):
+    home = await SqliteLedger.open(tmp_path / "ledger.db", BUDGETS, now_s=NOW_S, later_s=3600.0)
     await home.apply([Hold(name, RED, 10, NOW_S) for name in "abc"])
     ending = home.submit([settle("a", 5)], soon=False)
     home.push()

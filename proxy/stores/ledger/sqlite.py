@@ -43,9 +43,12 @@ Batch = tuple[Sequence[Step], "asyncio.Future[list[Outcome]]", bool]
 class SqliteLedger:
     """One file, one process."""
 
-    def __init__(self, database: aiosqlite.Connection, path: Path, budgets: Iterable[Budget]) -> None:
+    def __init__(
+        self, database: aiosqlite.Connection, path: Path, budgets: Iterable[Budget], later_s: float = LATER_S
+    ) -> None:
         self._database: Final = database
         self._path: Final = path
+        self._later_s: Final = later_s
         self._budgets = tuple(budgets)
         self._waiting: list[Batch] = []
         self._later: list[tuple[list[Row], asyncio.Future[list[Outcome]], list[Outcome]]] = []
@@ -58,17 +61,18 @@ class SqliteLedger:
 
     @classmethod
     async def open(
-        cls, path: Path, budgets: Iterable[Budget] = (), *, now_s: float, full: bool = True
+        cls, path: Path, budgets: Iterable[Budget] = (), *, now_s: float, full: bool = True, later_s: float = LATER_S
     ) -> "SqliteLedger":
         """Open or make the file; raises CannotOpen.
 
-        full: commits survive a power cut; otherwise only a crash of this process.
+        full:    commits survive a power cut; otherwise only a crash of this process.
+        later_s: how long what nobody waits for may stay unwritten.
         """
         _make_private(path)
         database = await aiosqlite.connect(path, isolation_level=None)
         try:
             await _prepare(database, path, full=full)
-            ledger = cls(database, path, budgets)
+            ledger = cls(database, path, budgets, later_s)
             await ledger._rebuild(now_s)
         except sqlite3.OperationalError as error:
             await database.close()
@@ -139,7 +143,7 @@ class SqliteLedger:
                 self._later = []
         self._pushed = False
         if self._later and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(LATER_S, self._overdue)
+            self._timer = asyncio.get_running_loop().call_later(self._later_s, self._overdue)
 
     def _overdue(self) -> None:
         self._timer = None
