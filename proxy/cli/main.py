@@ -33,6 +33,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("serve",   "Run",      "Run the proxy."),
     Command("demo",    "Run",      "Run the proxy with an emulated gateway, to try it without a key."),
     Command("emulate", "Run",      "Run the emulated gateway alone."),
+    Command("init",    "Policies", "Write policies to begin with: for a laptop, a sidecar or a team."),
+    Command("policy",  "Policies", "Show the merged policy, its schema, and what two policies differ in."),
     Command("env",     "Clients",  "Print the variables that point clients at the proxy."),
     Command("run",     "Clients",  "Run one command with those variables set."),
     Command("groups",  "Groups",   "Keep the member groups of a tenant in a file: pull, plan, apply."),

@@ -149,6 +149,7 @@ class _Merged:
             prices=PriceTable(tuple(self.rules)),
             aliases=self.aliases,
             cache=tuple(self.cache),
+            sources={" ".join(thing): place for thing, place in self.places.items() if thing[0] not in _OF_KEYS},
             **switches,
         )
 
@@ -187,6 +188,8 @@ class _Merged:
         for name in teams if isinstance(teams, dict) else ():
             self.places.setdefault(("team", str(name)), file.place(["teams", name]))
 
+
+_OF_KEYS: Final = frozenset({"id", "digest"})
 
 MERGED: Final = frozenset({"teams", "budgets", "prices", "aliases", "cache"})
 """What files add to one another; everything else is said once."""

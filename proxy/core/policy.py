@@ -143,6 +143,7 @@ class Policy:
     aliases:     model names of ours and what they stand for.
     cache:       rules of what is kept, in their order; the built-in ones follow.
     digest:      of the files it was read from, "" where it was not read from files.
+    sources:     file:line:col of teams (`team NAME`), aliases (`alias NAME`) and switches (their word).
     """
 
     teams: Mapping[str, Team]
@@ -160,6 +161,7 @@ class Policy:
     aliases: Mapping[str, str] = field(default_factory=dict)
     cache: tuple[CacheRule, ...] = ()
     digest: str = field(default="", compare=False)
+    sources: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     _by_digest: Mapping[bytes, tuple[KeyRef, Team]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

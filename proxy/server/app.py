@@ -15,7 +15,7 @@ from aiohttp import web
 
 from proxy.admin.api import make_app
 from proxy.config.secret import Secret, secret_from_file
-from proxy.config.settings import Durability, Settings
+from proxy.config.settings import Durability, LogFormat, Settings
 from proxy.config.values import Address
 from proxy.core.owners import Owners
 from proxy.core.policy import Policy
@@ -41,9 +41,12 @@ from proxy.server.upstream import Upstream
 from proxy.stores.cache.contract import CacheStore
 from proxy.stores.cache.sqlite import SqliteCache
 from proxy.stores.ledger.contract import LedgerStore
+from proxy.stores.ledger.memory import MemoryLedger
 from proxy.stores.ledger.sqlite import SqliteLedger
 
 BACKLOG: Final = 1024
+LEDGER: Final = "ledger.db"
+"""Name of the books in the data folder."""
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 WILDCARDS: Final = frozenset({"0.0.0.0", "::"})
 LAST_WORDS_S: Final = 1.0
@@ -151,8 +154,19 @@ async def running(settings: Settings, policy: Policy, doubles: Doubles | None = 
         yield proxy
 
 
+@asynccontextmanager
+async def at_rest(settings: Settings, policy: Policy) -> AsyncIterator[Parts]:
+    """The parts of a proxy that does not listen, for one question about policy and books; raises CannotOpen.
+
+    Where there is no ledger yet the books are empty, and none is made.
+    """
+    log = RequestLog(lambda _: None, form=LogFormat.JSON)
+    ledger = None if (settings.data / LEDGER).exists() else MemoryLedger(policy.budgets)
+    async with AsyncExitStack() as stack:
+        yield await _open_parts(stack, settings, policy, Doubles(log=log, ledger=ledger))
+
+
 async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy, doubles: Doubles) -> Parts:
-    assert settings.upstream is not None
     log = doubles.log
     if log is None:
         log, sink = open_log(
@@ -165,7 +179,7 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
     books = Books(doubles.ledger or await _open_ledger(settings, policy, doubles, log))
     stack.push_async_callback(books.close)
     upstream = Upstream(
-        str(settings.upstream),
+        str(settings.upstream or ""),
         connect_s=settings.connect_timeout,
         read_s=settings.upstream_read_timeout,
         keepalive_s=settings.upstream_keepalive,
@@ -213,7 +227,7 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
 async def _open_ledger(settings: Settings, policy: Policy, doubles: Doubles, log: RequestLog) -> LedgerStore:
     """The ledger in the data folder; raises CannotOpen."""
     full = settings.durability is Durability.FULL
-    ledger = await SqliteLedger.open(settings.data / "ledger.db", policy.budgets, now_s=doubles.wall(), full=full)
+    ledger = await SqliteLedger.open(settings.data / LEDGER, policy.budgets, now_s=doubles.wall(), full=full)
     if ledger.unknown:
         log.note(
             "warning", "holds_without_ending", count=len(ledger.unknown), means="they stay spent at what they held"

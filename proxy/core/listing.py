@@ -1,0 +1,174 @@
+"""A policy as a list of what it says: kind, name, words and place of each rule. What two policies differ in, from that.
+
+Amounts are text in credits and only what differs from a default is said, so that a list reads as a file would.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from datetime import tzinfo
+from enum import Enum
+from typing import Any, Final
+
+from proxy.core.limits import Match
+from proxy.core.policy import KeyRef, Policy
+from proxy.core.windows import Calendar, Sliding
+from proxy.units import credit_text
+
+AMOUNTS: Final = frozenset({
+    "amount", "amounts", "unpriced_hold", "input_per_million", "output_per_million", "cached_input_per_million",
+    "cache_write_per_million", "per_image", "per_video", "per_call",
+})  # fmt: skip
+"""Fields that hold units of 1e-8 credit."""
+
+_LISTED_APART: Final = frozenset({"teams", "prices", "aliases", "sources"})
+_WRITTEN_AS: Final = {"heartbeat_s": "heartbeat", "unpriced_hold": "unpriced"}
+"""Switches whose field has another name than their word in a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One rule of a policy. source: file:line:col, "" for what no file says."""
+
+    kind: str
+    name: str
+    words: Mapping[str, Any]
+    source: str
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """As JSON shows it."""
+        return {"kind": self.kind, "name": self.name, "words": dict(self.words), "source": self.source}
+
+
+def said_of(plain: Mapping[str, Any]) -> Said:
+    """A rule from its JSON; raises KeyError for something else."""
+    return Said(plain["kind"], plain["name"], plain["words"], plain["source"])
+
+
+def listing(policy: Policy) -> tuple[Said, ...]:
+    """All rules: teams, limits, prices, aliases, then the switches."""
+    return (*_teams(policy), *_limits(policy), *_prices(policy), *_aliases(policy), *_switches(policy))
+
+
+def _teams(policy: Policy) -> Iterator[Said]:
+    for name, team in policy.teams.items():
+        yield Said("team", name, _words(team, without=frozenset({"name"})), policy.sources.get(f"team {name}", ""))
+
+
+def _limits(policy: Policy) -> Iterator[Said]:
+    for field in _own_fields(policy):
+        for limit in _limits_in(policy, field):
+            yield Said(field.name.removesuffix("s"), limit.name, _words(limit, without=_NAMED), limit.source)
+
+
+_NAMED: Final = frozenset({"name", "source"})
+
+
+def _limits_in(policy: Policy, field: Field[Any]) -> tuple[Any, ...]:
+    value = getattr(policy, field.name)
+    is_list = isinstance(value, tuple) and all(hasattr(item, "name") and hasattr(item, "source") for item in value)
+    return value if is_list else ()
+
+
+def _prices(policy: Policy) -> Iterator[Said]:
+    for rule in policy.prices.rules:
+        words = _words(rule.price, without=frozenset({"source"}))
+        yield Said("price", f"{rule.kind} {rule.pattern}", words, rule.price.source)
+
+
+def _aliases(policy: Policy) -> Iterator[Said]:
+    for alias, stands_for in policy.aliases.items():
+        yield Said("alias", alias, {"stands_for": stands_for}, policy.sources.get(f"alias {alias}", ""))
+
+
+def _switches(policy: Policy) -> Iterator[Said]:
+    for field in _own_fields(policy):
+        value = getattr(policy, field.name)
+        if isinstance(value, tuple):
+            continue
+        word = _WRITTEN_AS.get(field.name, field.name)
+        yield Said("switch", word, {"is": _plain(field.name, value)}, policy.sources.get(word, ""))
+
+
+def _own_fields(policy: Policy) -> Iterator[Field[Any]]:
+    for field in fields(policy):
+        if field.name not in _LISTED_APART and not field.name.startswith("_"):
+            yield field
+
+
+def _words(value: Any, without: frozenset[str]) -> dict[str, Any]:
+    """What a rule says beyond its defaults."""
+    return {
+        field.name: _plain(field.name, getattr(value, field.name))
+        for field in fields(value)
+        if field.name not in without and getattr(value, field.name) != _default(field)
+    }
+
+
+def _default(field: Field[Any]) -> Any:
+    if field.default is not MISSING:
+        return field.default
+    return field.default_factory() if field.default_factory is not MISSING else MISSING
+
+
+def _plain(name: str, value: Any) -> Any:
+    match value:
+        case Enum():
+            return value.value
+        case Calendar():
+            return f"per {value.per.value}, {_zone(value.zone)}"
+        case Sliding():
+            return f"within {value.seconds:g} s"
+        case KeyRef():
+            # Enough of the digest to tell a replaced key.
+            return {"sha256": f"{value.sha256.hex()[:12]}…", **_words(value, without=frozenset({"sha256"}))}
+        case Match():
+            return _words(value, without=frozenset())
+        case Mapping():
+            return {key: _plain(name, item) for key, item in value.items()}
+        case tuple() | list():
+            return [_plain(name, item) for item in value]
+        case bool() | str() | float() | None:
+            return value
+        case int():
+            return credit_text(value) if name in AMOUNTS else value
+        case _ if is_dataclass(value):
+            return _words(value, without=_NAMED)
+        case _:
+            return str(value)
+
+
+def _zone(zone: tzinfo) -> str:
+    return str(getattr(zone, "key", zone))
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One rule that two policies do not share. before, after: None where it is not there."""
+
+    before: Said | None
+    after: Said | None
+
+    @property
+    def rule(self) -> Said:
+        """The rule as it is, else as it was."""
+        found = self.after or self.before
+        assert found is not None
+        return found
+
+    @property
+    def changed(self) -> dict[str, tuple[Any, Any]]:
+        """Words that differ: before and after, None for one that is not said."""
+        before = self.before.words if self.before is not None else {}
+        after = self.after.words if self.after is not None else {}
+        names = [*before, *(name for name in after if name not in before)]
+        return {name: (before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)}
+
+
+def differences(before: tuple[Said, ...], after: tuple[Said, ...]) -> tuple[Difference, ...]:
+    """What changes from one policy to another, wherever in the files it stands."""
+    old = {(rule.kind, rule.name): rule for rule in before}
+    new = {(rule.kind, rule.name): rule for rule in after}
+    places = [*old, *(place for place in new if place not in old)]
+    found = (Difference(old.get(place), new.get(place)) for place in places)
+    return tuple(one for one in found if one.before is None or one.after is None or one.changed)
