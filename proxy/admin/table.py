@@ -2,13 +2,16 @@
 
 from typing import Any, Final
 
-from proxy.admin import policies
+from proxy.admin import budgets, explain, policies
 from proxy.admin.call import Asked, Refused, Row
 from proxy.server.parts import Parts
 
 # fmt: off
 CALLS: Final[tuple[Row, ...]] = (
     Row("GET",  "/api/policy",          policies.show,    "the policy in force, rule by rule"),
+    Row("POST", "/api/explain",         explain.explain,  "what would become of a request, without sending it"),
+    Row("GET",  "/api/budgets",         budgets.show_all, "every budget and its accounts"),
+    Row("GET",  "/api/budgets/{name}",  budgets.show,     "one budget"),
 )
 # fmt: on
 

@@ -43,6 +43,26 @@ class Refusal:
     reopens_s: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One account as it stands. amount, settled, held: units of 1e-8 credit.
+
+    ends_s: when its window ends; of a sliding one, when the oldest of what is in it slides out. None: never.
+    """
+
+    budget: Budget
+    group: tuple[str, ...]
+    amount: int
+    settled: int
+    held: int
+    ends_s: float | None
+
+    @property
+    def left(self) -> int:
+        """What a hold may still take; not below zero."""
+        return max(0, self.amount - self.settled - self.held)
+
+
 @dataclass(slots=True)
 class Drawn:
     """One hold in one account: how much it takes there now."""
@@ -173,6 +193,21 @@ class Accounts:
         account = self._account(budget, group, self._now_s)
         return account.settled, account.held
 
+    def drawn_on(self, facts: Facts, at_s: float) -> list[Standing]:
+        """The accounts that a call draws on."""
+        self._now_s = at_s = max(at_s, self._now_s)
+        return [_standing(*place) for place in self._places(facts, at_s)]
+
+    def standing(self, budget: Budget, at_s: float) -> list[Standing]:
+        """The accounts that a budget has in the window of an instant: the one of all, or those in use."""
+        self._now_s = at_s = max(at_s, self._now_s)
+        groups: dict[tuple[str, ...], None] = {} if budget.each is not None else {(): None}
+        start_s = budget.window.window(at_s).start_s if isinstance(budget.window, Calendar) else 0.0
+        for name, group, begun_s in self._accounts:
+            if (name, begun_s) == (budget.name, start_s):
+                groups[group] = None
+        return [_standing(budget, group, self._account(budget, group, at_s)) for group in groups]
+
     def prune(self) -> None:
         """Let go of windows that have ended and are not needed for an open hold."""
         needed = {id(account) for places in self._holds.values() for account, _ in places}
@@ -186,6 +221,11 @@ class Accounts:
             if ended and id(account) not in needed:
                 del self._accounts[key]
         self._prune_at = max(PRUNED_FROM, 2 * len(self._accounts))
+
+
+def _standing(budget: Budget, group: tuple[str, ...], account: Account) -> Standing:
+    ends_s = _reopens(budget, account, 1)
+    return Standing(budget, group, budget.amount_for(group), account.settled, account.held, ends_s)
 
 
 def _refusal(budget: Budget, group: tuple[str, ...], account: Account, asked: int) -> Refusal | None:
