@@ -20,6 +20,7 @@ def standing_row(one: Standing) -> dict[str, Any]:
         "spent": credit_text(one.settled),
         "held": credit_text(one.held),
         "left": credit_text(one.left),
+        "warnings": list(one.reached),
         "resets_at": None if one.ends_s is None else instant_text(one.ends_s),
     }
 

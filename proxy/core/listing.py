@@ -5,13 +5,12 @@ Amounts are text in credits and only what differs from a default is said, so tha
 
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
-from datetime import tzinfo
 from enum import Enum
 from typing import Any, Final
 
 from proxy.core.limits import Match
 from proxy.core.policy import KeyRef, Policy
-from proxy.core.windows import Calendar, Sliding
+from proxy.core.windows import Calendar, Sliding, spoken
 from proxy.units import credit_text
 
 AMOUNTS: Final = frozenset({
@@ -115,10 +114,8 @@ def _plain(name: str, value: Any) -> Any:
     match value:
         case Enum():
             return value.value
-        case Calendar():
-            return f"per {value.per.value}, {_zone(value.zone)}"
-        case Sliding():
-            return f"within {value.seconds:g} s"
+        case Calendar() | Sliding():
+            return spoken(value)
         case KeyRef():
             # Enough of the digest to tell a replaced key.
             return {"sha256": f"{value.sha256.hex()[:12]}…", **_words(value, without=frozenset({"sha256"}))}
@@ -136,10 +133,6 @@ def _plain(name: str, value: Any) -> Any:
             return _words(value, without=_NAMED)
         case _:
             return str(value)
-
-
-def _zone(zone: tzinfo) -> str:
-    return str(getattr(zone, "key", zone))
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     Metric("cache_limit_bytes",                "gauge",     (),                                    "1",     "What they may take."),
     Metric("cache_evictions_total",            "counter",   ("reason",),                           "2",     "Stored answers that went (size, expired)."),
     Metric("cache_faults_total",               "counter",   (),                                    "1",     "Reads and writes of the cache that failed; callers saw misses."),
+    Metric("budget_warnings_total",            "counter",   ("budget", "share"),                   "B*3",   "Accounts of a budget that came to a share of `warn_at`, once in a window each."),
     Metric("reservations_total",               "counter",   ("outcome",),                          "4",     "Holds by how they ended (settled, released, expired, overrun)."),
     Metric("mcp_tool_calls_total",             "counter",   ("team", "suite", "tool", "outcome"),  "capped","Tool calls (executed, refused, tool_error)."),
     Metric("operations_open",                  "gauge",     ("kind",),                             "3",     "Operations still running at the gateway (image, video, response)."),

@@ -23,7 +23,7 @@ from proxy.errors import ProxyError
 from proxy.observe import lag
 from proxy.observe.log import RequestLog, open_log
 from proxy.observe.metrics import Metrics
-from proxy.server import pipeline, reload, replies
+from proxy.server import pipeline, reload, replies, warnings
 from proxy.server.books import Books
 from proxy.server.cache import SECRET_BYTES, Cache, secret_of
 from proxy.server.cache import watch as watch_cache
@@ -149,7 +149,12 @@ async def running(settings: Settings, policy: Policy, doubles: Doubles | None = 
         proxy.admin_url = await _open_admin(stack, parts, settings)
         await proxy.listen(settings.listen)
         stack.push_async_callback(proxy.drain, settings.drain)
-        for watching in (lag.watch(parts.metrics), reload.watch(parts), watch_cache(parts.cache)):
+        for watching in (
+            lag.watch(parts.metrics),
+            reload.watch(parts),
+            watch_cache(parts.cache),
+            warnings.watch(parts),
+        ):
             stack.callback(asyncio.ensure_future(watching).cancel)
         yield proxy
 
