@@ -35,6 +35,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("emulate", "Run",      "Run the emulated gateway alone."),
     Command("init",    "Policies", "Write policies to begin with: for a laptop, a sidecar or a team."),
     Command("policy",  "Policies", "Show the merged policy, its schema, and what two policies differ in."),
+    Command("budget",  "Money",    "Show budgets and their accounts; correct what was spent by hand."),
     Command("env",     "Clients",  "Print the variables that point clients at the proxy."),
     Command("run",     "Clients",  "Run one command with those variables set."),
     Command("groups",  "Groups",   "Keep the member groups of a tenant in a file: pull, plan, apply."),

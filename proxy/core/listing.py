@@ -11,7 +11,7 @@ from typing import Any, Final
 from proxy.core.limits import Match
 from proxy.core.policy import KeyRef, Policy
 from proxy.core.windows import Calendar, Sliding, spoken
-from proxy.units import credit_text
+from proxy.units import credit_text, instant_text
 
 AMOUNTS: Final = frozenset({
     "amount", "amounts", "unpriced_hold", "input_per_million", "output_per_million", "cached_input_per_million",
@@ -118,7 +118,9 @@ def _plain(name: str, value: Any) -> Any:
             return spoken(value)
         case KeyRef():
             # Enough of the digest to tell a replaced key.
-            return {"sha256": f"{value.sha256.hex()[:12]}…", **_words(value, without=frozenset({"sha256"}))}
+            words = _words(value, without=frozenset({"sha256", "expires_s"}))
+            expires = {} if value.expires_s is None else {"expires": instant_text(value.expires_s)}
+            return {"sha256": f"{value.sha256.hex()[:12]}…", **words, **expires}
         case Match():
             return _words(value, without=frozenset())
         case Mapping():

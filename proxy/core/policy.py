@@ -81,10 +81,15 @@ WAIT_MAX_S: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class KeyRef:
-    """A virtual key as the policy knows it. sha256: digest of the whole key, 32 bytes."""
+    """A virtual key as the policy knows it.
+
+    sha256:    digest of the whole key, 32 bytes.
+    expires_s: seconds since the epoch from which on it is refused, None for never.
+    """
 
     id: str
     sha256: bytes
+    expires_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,15 +174,16 @@ class Policy:
         by_digest = {key.sha256: (key, team) for team in self.teams.values() for key in team.keys}
         object.__setattr__(self, "_by_digest", by_digest)
 
-    def team_of_key(self, secret: str) -> tuple[Team, str] | None:
-        """The team and the id of a virtual key, None for an unknown one; the work is the same either way.
+    def team_of_key(self, secret: str, at_s: float) -> tuple[Team, str] | None:
+        """The team and the id of a virtual key, None for an unknown or expired one; the work is the same either way.
 
         The table is asked by digest, which tells a caller nothing about how near a guess came; the comparison of the
         whole digest guards against a table that would ever be keyed by less.
         """
         digest = hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
         key, team = self._by_digest.get(digest, _NOBODY)
-        if hmac.compare_digest(digest, key.sha256) and team is not _NOBODY[1]:
+        expired = key.expires_s is not None and key.expires_s <= at_s
+        if hmac.compare_digest(digest, key.sha256) and team is not _NOBODY[1] and not expired:
             return team, key.id
         return None
 

@@ -25,7 +25,7 @@ async def identify(call: Call, parts: Parts) -> web.StreamResponse | None:
     elif parts.settings.auth is Auth.OPEN:
         call.team, call.key_id = _open_team(call), OPEN_KEY
     else:
-        found = call.policy.team_of_key(_shown(call))
+        found = call.policy.team_of_key(_shown(call), call.at_s)
         if found is None:
             raise ProxyError(
                 "invalid_key",
@@ -46,7 +46,7 @@ def _open_team(call: Call) -> Team:
 def _by_gateway_key(call: Call, shown: str) -> None:
     """The caller brings its own gateway key, whose digest is its identity."""
     call.gateway_key = shown
-    found = call.policy.team_of_key(shown)
+    found = call.policy.team_of_key(shown, call.at_s)
     if found is not None:
         call.team, call.key_id = found
     else:
