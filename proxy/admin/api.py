@@ -8,7 +8,7 @@ from typing import Final
 import orjson
 from aiohttp import web
 
-from proxy.admin.call import Asked, Refused, Row
+from proxy.admin.call import OURS, Asked, Refused, Row
 from proxy.admin.relay import add_relay
 from proxy.admin.table import CALLS
 from proxy.core.head import host_allowed
@@ -64,7 +64,8 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 def _json(status: int, said: object) -> web.Response:
-    return web.Response(status=status, body=orjson.dumps(said), content_type="application/json")
+    headers = {OURS: "admin"}
+    return web.Response(status=status, body=orjson.dumps(said), content_type="application/json", headers=headers)
 
 
 async def _index(_: web.Request) -> web.Response:

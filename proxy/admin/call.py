@@ -6,8 +6,12 @@ Commands ask the same functions in a process of their own when no proxy runs.
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
+from urllib.parse import unquote
 
 from proxy.server.parts import Parts
+
+OURS: Final = "X-Sluicegate"
+"""Header line by which commands know an answer of the admin listener from one of whatever else listens there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,4 +70,4 @@ class Row:
         pairs = list(zip(wanted, have, strict=True))
         if any(want != part for want, part in pairs if not want.startswith("{")):
             return None
-        return {want.strip("{}"): part for want, part in pairs if want.startswith("{")}
+        return {want.strip("{}"): unquote(part) for want, part in pairs if want.startswith("{")}

@@ -70,6 +70,8 @@ def _caller(asked: Asked, parts: Parts) -> Caller:
     if key_id is None:
         return Caller() if team_name is None else Caller(policy.teams[team_name], "explain")
     teams = {team.name for team in policy.teams.values() for key in team.keys if key.id == key_id}
+    if (issued := parts.keys.ring.issued.get(key_id)) is not None and issued.team in policy.teams:
+        teams.add(issued.team)
     if team_name is not None:
         return Caller(policy.teams[team_name], key_id)
     if len(teams) != 1:

@@ -37,7 +37,7 @@ def show(name: str, as_json: bool, **given: Any) -> int:
         return 0
     words = ", ".join(f"{word}: {value}" for word, value in said["says"].items())
     print(f"{said['name']}  ({said['source']})", f"  {words}", "", sep="\n")
-    print(columns(_HEAD, _rows(said), right=(2, 3, 4, 5)) if said["accounts"] else "No call has drawn on it yet.")
+    print(columns(_HEAD, _rows(said), right=(2, 3, 4, 5)))
     return 0
 
 
@@ -45,9 +45,12 @@ _HEAD = ("budget", "of", "credits", "spent", "held", "left", "until", "warned at
 
 
 def _rows(one: dict[str, Any]) -> list[tuple[str, ...]]:
+    name = one["name"] if one["acts"] else f"{one['name']} (does not act)"
+    if not one["accounts"]:
+        return [(name, f"each {one['says']['each']}", one["says"]["amount"], "0", "0", "-", "-", "-")]
     return [
         (
-            one["name"] if one["acts"] else f"{one['name']} (does not act)",
+            name,
             "/".join(account["group"]) or "all",
             account["credits"],
             account["spent"],

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 from urllib.parse import quote, urlencode
 
 import click
@@ -20,7 +20,7 @@ from proxy.config.settings import SETTINGS, Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-FLAGS: Final = ("admin_listen", "admin_token_file", "policies", "data")
+FLAGS: Final = ("admin_listen", "admin_token_file", "policies", "data", "upstream", "upstream_key_file")
 """Settings that say where the proxy is, and where its files are when none runs."""
 
 TIMEOUT_S: Final = 60.0
@@ -91,25 +91,27 @@ class Desk:
         try:
             connection.request(method, target, None if body is None else json.dumps(body).encode(), headers)
             answer = connection.getresponse()
-            return answer.status, json.loads(answer.read())
+            ours, raw = answer.getheader("X-Sluicegate") == "admin", answer.read()
+            return (answer.status, json.loads(raw)) if ours else self._stranger("another program")
         except (OSError, HTTPException, ValueError) as error:
-            raise click.ClickException(
-                f"{address} does not answer as a sluicegate admin listener ({type(error).__name__}); "
-                "check --admin-listen"
-            ) from error
+            self._stranger(str(error) or type(error).__name__)
         finally:
             connection.close()
+
+    def _stranger(self, why: str) -> NoReturn:
+        what = f"{self.settings.admin_listen} does not answer as a sluicegate admin listener ({why})"
+        raise click.ClickException(f"{what}; check --admin-listen")
 
     def _here(self, method: str, path: str, query: Mapping[str, str], body: Mapping[str, Any] | None) -> Any:
         """The answer of the same function in this process."""
         from proxy.admin.call import Asked, Refused
-        from proxy.admin.table import ask
+        from proxy.admin.table import ask, changes
         from proxy.config.policyfile import load_policies
         from proxy.server.app import at_rest
         from proxy.stores.ledger.contract import CannotOpen
 
         async def once() -> Any:
-            async with at_rest(self.settings, policy) as parts:
+            async with at_rest(self.settings, policy, writes=changes(method, path)) as parts:
                 return await ask(method, path, Asked(query=query, body=body or {}), parts)
 
         try:

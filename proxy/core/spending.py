@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, tzinfo
+from datetime import UTC, datetime, tzinfo
 from enum import Enum
 
-from proxy.core.ledger import Facts
-from proxy.units import seconds_of
+from proxy.core.facts import Facts
 
 
 class By(Enum):
@@ -56,18 +55,3 @@ def _word(total: Total, by: By, zone: tzinfo) -> str:
     if by is By.DAY:
         return datetime.fromtimestamp(total.begun_s, zone).date().isoformat()
     return getattr(total.facts, by.value) or ""
-
-
-def since_s(text: str, now_s: float, zone: tzinfo = UTC) -> float:
-    """An instant: `7d` ago, `2026-11-01` at its midnight, or `2026-11-01T12:00:00Z`. Raises ValueError."""
-    try:
-        day = date.fromisoformat(text)
-    except ValueError:
-        pass
-    else:
-        return datetime.combine(day, time(), zone).timestamp()
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        return now_s - seconds_of(text)
-    return (at if at.tzinfo is not None else at.replace(tzinfo=zone)).timestamp()

@@ -73,6 +73,8 @@ METRICS: Final[tuple[Metric, ...]] = (
     Metric("cache_faults_total",               "counter",   (),                                    "1",     "Reads and writes of the cache that failed; callers saw misses."),
     Metric("budget_warnings_total",            "counter",   ("budget", "share"),                   "B*3",   "Accounts of a budget that came to a share of `warn_at`, once in a window each."),
     Metric("reservations_total",               "counter",   ("outcome",),                          "4",     "Holds by how they ended (settled, released, expired, overrun)."),
+    Metric("upstream_balance_credits",         "gauge",     (),                                    "1",     "The gateway's balance when it was last asked for."),
+    Metric("ledger_drift_credits",             "gauge",     (),                                    "1",     "By how much the balance fell more than the ledger settled, since they were first compared; what others spend on the same member is in it."),
     Metric("mcp_tool_calls_total",             "counter",   ("team", "suite", "tool", "outcome"),  "capped","Tool calls (executed, refused, tool_error)."),
     Metric("operations_open",                  "gauge",     ("kind",),                             "3",     "Operations still running at the gateway (image, video, response)."),
     Metric("event_loop_lag_seconds",           "histogram", (),                                    "11",    "How late the event loop woke up: the pause every caller felt.", _OWN_S),

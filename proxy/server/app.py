@@ -23,7 +23,7 @@ from proxy.errors import ProxyError
 from proxy.observe import lag
 from proxy.observe.log import RequestLog, open_log
 from proxy.observe.metrics import Metrics
-from proxy.server import pipeline, reload, replies, warnings
+from proxy.server import pipeline, reconciler, reload, replies, warnings
 from proxy.server.books import Books
 from proxy.server.cache import SECRET_BYTES, Cache, secret_of
 from proxy.server.cache import watch as watch_cache
@@ -33,6 +33,7 @@ from proxy.server.ids import new_id
 from proxy.server.in_flight import InFlight
 from proxy.server.inbound import Inbound
 from proxy.server.judge import Judge
+from proxy.server.keys import Keys
 from proxy.server.known import Known
 from proxy.server.listener import Listener, ListenerLimits
 from proxy.server.operations import Operations
@@ -43,6 +44,7 @@ from proxy.stores.cache.sqlite import SqliteCache
 from proxy.stores.ledger.contract import LedgerStore
 from proxy.stores.ledger.memory import MemoryLedger
 from proxy.stores.ledger.sqlite import SqliteLedger
+from proxy.stores.spanfile import SpanFile
 
 BACKLOG: Final = 1024
 LEDGER: Final = "ledger.db"
@@ -154,21 +156,22 @@ async def running(settings: Settings, policy: Policy, doubles: Doubles | None = 
             reload.watch(parts),
             watch_cache(parts.cache),
             warnings.watch(parts),
+            reconciler.watch(parts),
         ):
             stack.callback(asyncio.ensure_future(watching).cancel)
         yield proxy
 
 
 @asynccontextmanager
-async def at_rest(settings: Settings, policy: Policy) -> AsyncIterator[Parts]:
+async def at_rest(settings: Settings, policy: Policy, *, writes: bool = False) -> AsyncIterator[Parts]:
     """The parts of a proxy that does not listen, for one question about policy and books; raises CannotOpen.
 
-    Where there is no ledger yet the books are empty, and none is made.
+    writes: a ledger is made where there is none; else the books are empty then, and none is made.
     """
     log = RequestLog(lambda _: None, form=LogFormat.JSON)
     # Policies are tried out on machines without a key, too; nothing is sent with this one.
     settings = replace(settings, upstream_key=settings.upstream_key or Secret("no-gateway-key"))
-    ledger = None if (settings.data / LEDGER).exists() else MemoryLedger(policy.budgets)
+    ledger = None if writes or (settings.data / LEDGER).exists() else MemoryLedger(policy.budgets)
     async with AsyncExitStack() as stack:
         yield await _open_parts(stack, settings, policy, Doubles(log=log, ledger=ledger))
 
@@ -185,6 +188,8 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
     metrics.set("policy_last_reload_success_timestamp_seconds", to=doubles.wall())
     books = Books(doubles.ledger or await _open_ledger(settings, policy, doubles, log))
     stack.push_async_callback(books.close)
+    keys = Keys(books.store, settings.data, doubles.wall)
+    await keys.load()
     upstream = Upstream(
         str(settings.upstream or ""),
         connect_s=settings.connect_timeout,
@@ -212,6 +217,8 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
         exchanges=Exchanges(bounds),
         operations=Operations(books, metrics, doubles.wall),
         owners=Owners(),
+        keys=keys,
+        spans=SpanFile(settings.data),
         in_flight=InFlight(),
         heads=Heads(),
         cache=cache,

@@ -1,10 +1,8 @@
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-import pytest
-
-from proxy.core.ledger import Facts
-from proxy.core.spending import By, Spent, Total, since_s, spending
+from proxy.core.facts import Facts
+from proxy.core.spending import By, Spent, Total, spending
 
 SEOUL = ZoneInfo("Asia/Seoul")
 
@@ -45,12 +43,3 @@ def test_days_are_those_of_the_zone_and_come_in_order():
         (("2026-11-01",), 5),
         (("2026-11-02",), 137),
     ]
-
-
-def test_an_instant_is_a_span_ago_a_day_or_itself():
-    now_s = at("2026-11-10T12:00")
-    assert since_s("7d", now_s) == at("2026-11-03T12:00")
-    assert since_s("2026-11-02", now_s, SEOUL) == at("2026-11-01T15:00")
-    assert since_s("2026-11-02T10:00:00Z", now_s) == at("2026-11-02T10:00")
-    with pytest.raises(ValueError, match="not a duration"):
-        since_s("yesterday", now_s)
