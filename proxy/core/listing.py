@@ -19,7 +19,7 @@ AMOUNTS: Final = frozenset({
 })  # fmt: skip
 """Fields that hold units of 1e-8 credit."""
 
-_LISTED_APART: Final = frozenset({"teams", "prices", "aliases", "sources"})
+_LISTED_APART: Final = frozenset({"teams", "prices", "aliases", "sources", "digest"})
 _WRITTEN_AS: Final = {"heartbeat_s": "heartbeat", "unpriced_hold": "unpriced"}
 """Switches whose field has another name than their word in a file."""
 

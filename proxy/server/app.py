@@ -49,6 +49,8 @@ from proxy.stores.spanfile import SpanFile
 BACKLOG: Final = 1024
 LEDGER: Final = "ledger.db"
 """Name of the books in the data folder."""
+NOWHERE: Final = "http://gateway.invalid"
+"""Stands for the gateway where none is set: nothing is sent there."""
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 WILDCARDS: Final = frozenset({"0.0.0.0", "::"})
 LAST_WORDS_S: Final = 1.0
@@ -191,7 +193,7 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
     keys = Keys(books.store, settings.data, doubles.wall)
     await keys.load()
     upstream = Upstream(
-        str(settings.upstream or ""),
+        str(settings.upstream or NOWHERE),
         connect_s=settings.connect_timeout,
         read_s=settings.upstream_read_timeout,
         keepalive_s=settings.upstream_keepalive,
