@@ -74,6 +74,8 @@ class Keyring:
 
         The table is asked by keyed hash, which tells a caller nothing about how near a guess came.
         """
+        if not self._by_hash:
+            return None
         hashed = key_hash(self._secret, key)
         found = self._by_hash.get(hashed, _NOBODY)
         same = hmac.compare_digest(hashed, found.hash)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from proxy.core.keyring import RANDOM_BYTES, Issued, Keyring, key_hash, key_text
+from proxy.core.keyring import RANDOM_BYTES, Issued, Keyring, KeyState, key_hash, key_text
 from proxy.core.riders import IssueKey, KeptKey, RevokeKey
 from proxy.stores.ledger.contract import CannotOpen, LedgerStore
 
@@ -56,6 +56,10 @@ class Keys:
         await self._store.apply([RevokeKey(key_id, from_s, self._wall())])
         await self._know()
         return self.ring.issued[key_id]
+
+    def takes(self, one: Issued) -> bool:
+        """Whether a key is taken now."""
+        return one.state(self._wall()) is KeyState.ACTIVE
 
     async def _know(self) -> None:
         self.ring = Keyring(self._secret, [_issued(one) for one in await self._store.keys()])

@@ -6,7 +6,9 @@ These are the stages that real calls pass, so what is told here is what the real
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
+from typing import Final
 
+from proxy.config.settings import Credential
 from proxy.core.accounts import Refusal, Standing
 from proxy.core.policy import Team
 from proxy.errors import ProxyError
@@ -17,6 +19,9 @@ from proxy.server.ids import new_id
 from proxy.server.imagined import Imagined
 from proxy.server.parts import Parts
 from proxy.server.recall import key_of
+
+STAND_IN: Final = "the-caller-s-own"
+"""Stands for the gateway key of an imagined caller; it is never sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,8 @@ async def rehearse(inbound: Imagined, caller: Caller, parts: Parts) -> Rehearsed
             call.stage = name
             if name == "identify" and caller.team is not None:
                 call.team, call.key_id = caller.team, caller.key_id
+                if parts.settings.credential is Credential.CALLER:
+                    call.gateway_key = STAND_IN
                 continue
             response = await stage(call, parts)
             if response is not None:
