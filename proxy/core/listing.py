@@ -8,16 +8,14 @@ from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Any, Final
 
-from proxy.core.limits import Match
+from proxy.core.limits import Budget, Match
 from proxy.core.policy import KeyRef, Policy
+from proxy.core.prices import Price
 from proxy.core.windows import Calendar, Sliding, spoken
 from proxy.units import credit_text, instant_text
 
-AMOUNTS: Final = frozenset({
-    "amount", "amounts", "unpriced_hold", "input_per_million", "output_per_million", "cached_input_per_million",
-    "cache_write_per_million", "per_image", "per_video", "per_call",
-})  # fmt: skip
-"""Fields that hold units of 1e-8 credit."""
+COUNTS: Final = frozenset({"output_tokens_max", "part_tokens"})
+"""Whole numbers of budgets and prices that are no amounts of credits; those of other rules never are."""
 
 _LISTED_APART: Final = frozenset({"teams", "prices", "aliases", "sources", "digest"})
 _WRITTEN_AS: Final = {"heartbeat_s": "heartbeat", "unpriced_hold": "unpriced"}
@@ -86,7 +84,8 @@ def _switches(policy: Policy) -> Iterator[Said]:
         if isinstance(value, tuple):
             continue
         word = _WRITTEN_AS.get(field.name, field.name)
-        yield Said("switch", word, {"is": _plain(field.name, value)}, policy.sources.get(word, ""))
+        is_money = field.name == "unpriced_hold"
+        yield Said("switch", word, {"is": _plain(value, is_money=is_money)}, policy.sources.get(word, ""))
 
 
 def _own_fields(policy: Policy) -> Iterator[Field[Any]]:
@@ -97,8 +96,9 @@ def _own_fields(policy: Policy) -> Iterator[Field[Any]]:
 
 def _words(value: Any, without: frozenset[str]) -> dict[str, Any]:
     """What a rule says beyond its defaults."""
+    has_money = isinstance(value, Budget | Price)
     return {
-        field.name: _plain(field.name, getattr(value, field.name))
+        field.name: _plain(getattr(value, field.name), is_money=has_money and field.name not in COUNTS)
         for field in fields(value)
         if field.name not in without and getattr(value, field.name) != _default(field)
     }
@@ -110,7 +110,8 @@ def _default(field: Field[Any]) -> Any:
     return field.default_factory() if field.default_factory is not MISSING else MISSING
 
 
-def _plain(name: str, value: Any) -> Any:
+def _plain(value: Any, *, is_money: bool) -> Any:
+    """A value for JSON. is_money: whole numbers in it are units of 1e-8 credit."""
     match value:
         case Enum():
             return value.value
@@ -124,13 +125,13 @@ def _plain(name: str, value: Any) -> Any:
         case Match():
             return _words(value, without=frozenset())
         case Mapping():
-            return {key: _plain(name, item) for key, item in value.items()}
+            return {key: _plain(item, is_money=is_money) for key, item in value.items()}
         case tuple() | list():
-            return [_plain(name, item) for item in value]
+            return [_plain(item, is_money=is_money) for item in value]
         case bool() | str() | float() | None:
             return value
         case int():
-            return credit_text(value) if name in AMOUNTS else value
+            return credit_text(value) if is_money else value
         case _ if is_dataclass(value):
             return _words(value, without=_NAMED)
         case _:

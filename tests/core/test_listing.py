@@ -66,3 +66,12 @@ def test_what_comes_goes_and_changes_is_told_apart():
 def test_every_switch_is_said_where_no_file_says_anything():
     names = {said.name for said in of("switch", listing(DEFAULT_POLICY))}
     assert {"open_team", "errors", "heartbeat", "unpriced", "estimate"} <= names
+
+
+def test_counts_are_no_amounts():
+    price = Price(credits_of(1), output_tokens_max=16_384, part_tokens=100)
+    (said,) = of("price", listing(replace(POLICY, prices=PriceTable((Rule("models", "*", price),)))))
+    assert said.words == {"input_per_million": "1", "output_tokens_max": 16_384, "part_tokens": 100}
+    assert ("unpriced", {"is": "100"}) in [
+        (said.name, said.words) for said in of("switch", listing(replace(POLICY, unpriced_hold=credits_of(100))))
+    ]
