@@ -79,7 +79,8 @@ class Keyring:
         hashed = key_hash(self._secret, key)
         found = self._by_hash.get(hashed, _NOBODY)
         same = hmac.compare_digest(hashed, found.hash)
-        return found if found.state(at_s) is KeyState.ACTIVE and same and found is not _NOBODY else None
+        return found if found.state(at_s) is KeyState.ACTIVE and same else None
 
 
 _NOBODY: Final = Issued("", "", bytes(32), 0.0)
+"""Stands in for an unknown key, so that its comparison is made all the same; no key has this hash."""

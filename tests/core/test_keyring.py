@@ -28,11 +28,6 @@ def test_a_key_is_known_by_its_keyed_hash_and_nothing_else():
     assert Keyring().find(KEY, 5.0) is None
 
 
-def test_nobody_is_found_by_what_hashes_to_nothing():
-    """The stand-in for an unknown key is never an answer."""
-    assert Keyring(SECRET, [Issued("x", "red", bytes(32), 0.0)]).find(KEY, 0.0) is None
-
-
 @pytest.mark.parametrize(
     ("more", "at_s", "state"),
     [
