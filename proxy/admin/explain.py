@@ -38,8 +38,7 @@ async def explain(asked: Asked, parts: Parts) -> dict[str, Any]:
         "limits": [_limit(one, done) for one in done.standing],
         "binding": _binding(done),
         "wait": _wait(done),
-        "cacheable": None,
-        "shares_calls_in_flight": done.shares,
+        "cacheable": _cacheable(done),
         "answered_here": done.answered,
         "refused": _refused(done),
         "upstream": _upstream(call, parts) if done.answered is None else None,
@@ -140,6 +139,20 @@ def _wait(done: Rehearsed) -> dict[str, Any] | None:
     if done.refusal is None or done.refusal.why is not Why.BUSY or done.call.team is None:
         return None
     return {"for": "running calls to end", "at_most_s": done.call.team.wait_max_s}
+
+
+def _cacheable(done: Rehearsed) -> dict[str, Any] | None:
+    """Whether the answer may be kept, for how long, and what makes it so; whether it is there already."""
+    if done.caching is None:
+        return None
+    decision = done.caching.decision
+    return {
+        "may": decision.may,
+        "why": decision.detail,
+        "source": decision.source or "built in",
+        "fresh_s": decision.ttl_s if decision.may else None,
+        "stored": done.hit,
+    }
 
 
 def _refused(done: Rehearsed) -> dict[str, Any] | None:

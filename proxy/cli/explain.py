@@ -101,6 +101,7 @@ def _lines(said: dict[str, Any]) -> Iterator[str]:
     yield from _limits(said)
     if said["wait"]:
         yield f"wait      for {said['wait']['for']}, {said['wait']['at_most_s']:g} s at most"
+    yield from _cache(said["cacheable"])
     yield from _verdict(said)
 
 
@@ -131,6 +132,15 @@ def _limits(said: dict[str, Any]) -> Iterator[str]:
         yield f"limit     {one['name']}{whose}: {figures}{until}{' - ' + ', '.join(marks) if marks else ''}"
 
 
+def _cache(cacheable: dict[str, Any] | None) -> Iterator[str]:
+    if cacheable is None:
+        return
+    if not cacheable["may"]:
+        yield f"cache     no: {cacheable['why']}"
+        return
+    yield f"cache     for {cacheable['fresh_s']:g} s: {cacheable['why']}  ({cacheable['source']})"
+
+
 def _verdict(said: dict[str, Any]) -> Iterator[str]:
     if said["answered_here"] is not None:
         yield f"verdict   answered here with {said['answered_here']}; the gateway is not asked"
@@ -138,6 +148,8 @@ def _verdict(said: dict[str, Any]) -> Iterator[str]:
         refused = said["refused"]
         yield f"verdict   refused at {refused['stage']} with {refused['status']} {refused['reason']}"
         yield f"          {refused['message']}"
+    elif said["cacheable"] and said["cacheable"]["stored"]:
+        yield "verdict   would be answered from the cache, at no charge"
     else:
         yield "verdict   would be sent"
     if said["upstream"] and not said["refused"]:

@@ -40,6 +40,7 @@ from proxy.server.operations import Operations
 from proxy.server.parts import Parts, State
 from proxy.server.upstream import Upstream
 from proxy.stores.cache.contract import CacheStore
+from proxy.stores.cache.memory import MemoryCache
 from proxy.stores.cache.sqlite import SqliteCache
 from proxy.stores.ledger.contract import LedgerStore
 from proxy.stores.ledger.memory import MemoryLedger
@@ -49,6 +50,8 @@ from proxy.stores.spanfile import SpanFile
 BACKLOG: Final = 1024
 LEDGER: Final = "ledger.db"
 """Name of the books in the data folder."""
+CACHE: Final = "cache.db"
+"""Name of the file of the cache in the data folder."""
 NOWHERE: Final = "http://gateway.invalid"
 """Stands for the gateway where none is set: nothing is sent there."""
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -174,8 +177,9 @@ async def at_rest(settings: Settings, policy: Policy, *, writes: bool = False) -
     # Policies are tried out on machines without a key, too; nothing is sent with this one.
     settings = replace(settings, upstream_key=settings.upstream_key or Secret("no-gateway-key"))
     ledger = None if writes or (settings.data / LEDGER).exists() else MemoryLedger(policy.budgets)
+    cache = None if (settings.data / CACHE).exists() else MemoryCache(0)
     async with AsyncExitStack() as stack:
-        yield await _open_parts(stack, settings, policy, Doubles(log=log, ledger=ledger))
+        yield await _open_parts(stack, settings, policy, Doubles(log=log, ledger=ledger, cache=cache))
 
 
 async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy, doubles: Doubles) -> Parts:
@@ -201,7 +205,7 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
     stack.push_async_callback(upstream.close)
     judge = Judge()
     stack.push_async_callback(judge.close)
-    store = doubles.cache or await SqliteCache.open(settings.data / "cache.db", settings.cache_size)
+    store = doubles.cache or await SqliteCache.open(settings.data / CACHE, settings.cache_size)
     cache = Cache(
         store,
         secret_of(settings.data) if doubles.cache is None else os.urandom(SECRET_BYTES),

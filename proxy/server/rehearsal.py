@@ -14,11 +14,12 @@ from proxy.core.policy import Team
 from proxy.errors import ProxyError
 from proxy.server import pipeline
 from proxy.server.budgets import over_budget
+from proxy.server.cache import Caching
 from proxy.server.call import Call
 from proxy.server.ids import new_id
 from proxy.server.imagined import Imagined
 from proxy.server.parts import Parts
-from proxy.server.recall import key_of
+from proxy.server.recall import caching_of, is_fresh
 
 STAND_IN: Final = "the-caller-s-own"
 """Stands for the gateway key of an imagined caller; it is never sent."""
@@ -40,7 +41,8 @@ class Rehearsed:
     error:    what the call would be refused with, None where it would be sent.
     refusal:  the budget in its way; where that only waits for running calls, the call would wait first.
     standing: the accounts the call draws on, as they are without it.
-    shares:   the call is deterministic, so it would join an identical one in flight.
+    caching:  whether its answer may be kept and given, and why or why not; None where it did not come so far.
+    hit:      the cache would answer it.
     """
 
     call: Call
@@ -48,7 +50,8 @@ class Rehearsed:
     error: ProxyError | None = None
     refusal: Refusal | None = None
     standing: tuple[Standing, ...] = ()
-    shares: bool = False
+    caching: Caching | None = None
+    hit: bool = False
 
     @property
     def binding(self) -> Standing | None:
@@ -61,8 +64,8 @@ class Rehearsed:
 
 
 def _stages() -> Iterator[tuple[str, pipeline.Stage]]:
-    """Those before the first that has effects."""
-    return takewhile(lambda stage: stage[0] != "recall", pipeline.STAGES)
+    """Those before admission, without those that answer from the cache or join other calls."""
+    return (stage for stage in takewhile(lambda stage: stage[0] != "admit", pipeline.STAGES) if stage[0] != "recall")
 
 
 async def rehearse(inbound: Imagined, caller: Caller, parts: Parts) -> Rehearsed:
@@ -81,15 +84,26 @@ async def rehearse(inbound: Imagined, caller: Caller, parts: Parts) -> Rehearsed
                 return Rehearsed(call, answered=response.status)
     except ProxyError as error:
         return Rehearsed(call, error=error)
-    shares = key_of(call) is not None
+    caching = call.caching = caching_of(call, parts)
+    hit = await _hit(call, caching, parts)
     if call.hold is None:
-        return Rehearsed(call, shares=shares)
+        return Rehearsed(call, caching=caching, hit=hit)
     accounts, facts, at_s = parts.books.accounts, call.facts_for_books, parts.wall()
-    refusal = accounts.judge(facts, call.hold.credits, at_s)
+    # What the cache answers costs nothing and is not admitted.
+    refusal = None if hit else accounts.judge(facts, call.hold.credits, at_s)
     return Rehearsed(
         call,
         error=None if refusal is None else over_budget(refusal),
         refusal=refusal,
         standing=tuple(accounts.drawn_on(facts, at_s)),
-        shares=shares,
+        caching=caching,
+        hit=hit,
     )
+
+
+async def _hit(call: Call, caching: Caching, parts: Parts) -> bool:
+    """Whether the cache has a fresh answer that the caller would take."""
+    if not caching.key or caching.steer.no_store or caching.steer.no_cache:
+        return False
+    entry = await parts.cache.get(caching.key)
+    return entry is not None and is_fresh(call, entry, parts)

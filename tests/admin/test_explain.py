@@ -7,6 +7,7 @@ import pytest
 
 from proxy.config.policyfile import load_policies
 from proxy.core.ledger import Hold
+from proxy.core.policy import Policy, Team
 from proxy.emulator.money import units_of
 from proxy.units import credits_of
 from tests.proxies import proxied
@@ -153,3 +154,30 @@ async def test_a_web_page_may_not_ask(desk):
     url = f"{desk.front.running.admin_url}/api/explain"
     async with desk.front.client.post(url, json={}, headers={"Origin": "https://elsewhere.example"}) as answer:
         assert answer.status == 403
+
+
+async def test_a_deterministic_call_is_told_to_be_cacheable_and_then_stored(desk):
+    body = {**CHAT, "temperature": 0}
+    told = await desk.explained("/v1/chat/completions", body)
+    assert told["cacheable"] == {
+        "may": True,
+        "why": "deterministic",
+        "source": "built in",
+        "fresh_s": 86400.0,
+        "stored": False,
+    }
+    assert (await desk.real("/v1/chat/completions", body)).status == 200
+    told = await desk.explained("/v1/chat/completions", body)
+    assert (told["cacheable"]["stored"], told["refused"]) == (True, None)
+    assert (await desk.real("/v1/chat/completions", body)).headers["Cache-Status"].startswith("sluicegate; hit")
+    assert len(desk.gateway.journal) == 1
+    told = await desk.explained("/v1/chat/completions", CHAT)
+    assert (told["cacheable"]["may"], told["cacheable"]["why"]) == (False, "temperature")
+
+
+async def test_callers_that_bring_their_own_keys_are_imagined_with_one(gateway, tmp_path):
+    flags = {"auth": "keys", "credential": "caller", "data": str(tmp_path)}
+    policy = Policy({"red": Team("red")}, open_team="red")
+    async with proxied(gateway.url, policy, key=None, **flags) as front:
+        status, told = await front.admin("POST", "/api/explain", {"path": "/v1/models", "method": "GET", "team": "red"})
+        assert (status, told["refused"], told["upstream"]["headers"]["authorization"]) == (200, None, "Bearer ***")
