@@ -53,18 +53,19 @@ def _teams(policy: Policy) -> Iterator[Said]:
 
 
 def _limits(policy: Policy) -> Iterator[Said]:
+    """Budgets, rates, rules of the cache: whatever a policy holds as a list of things with a place."""
     for field in _own_fields(policy):
-        for limit in _limits_in(policy, field):
-            yield Said(field.name.removesuffix("s"), limit.name, _words(limit, without=_NAMED), limit.source)
+        for number, limit in enumerate(_placed(getattr(policy, field.name)), start=1):
+            # Rules without a name are known by their order, which decides between them.
+            name = getattr(limit, "name", f"rule {number}")
+            yield Said(field.name.removesuffix("s"), name, _words(limit, without=_NAMED), limit.source)
 
 
 _NAMED: Final = frozenset({"name", "source"})
 
 
-def _limits_in(policy: Policy, field: Field[Any]) -> tuple[Any, ...]:
-    value = getattr(policy, field.name)
-    is_list = isinstance(value, tuple) and all(hasattr(item, "name") and hasattr(item, "source") for item in value)
-    return value if is_list else ()
+def _placed(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) and all(hasattr(item, "source") for item in value) else ()
 
 
 def _prices(policy: Policy) -> Iterator[Said]:
@@ -124,6 +125,8 @@ def _plain(value: Any, *, is_money: bool) -> Any:
             return {"sha256": f"{value.sha256.hex()[:12]}…", **words, **expires}
         case Match():
             return _words(value, without=frozenset())
+        case frozenset():
+            return sorted(value)
         case Mapping():
             return {key: _plain(item, is_money=is_money) for key, item in value.items()}
         case tuple() | list():

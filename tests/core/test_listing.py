@@ -1,6 +1,7 @@
 from dataclasses import replace
 from zoneinfo import ZoneInfo
 
+from proxy.core.deterministic import CacheRule
 from proxy.core.limits import Budget, Each, Match
 from proxy.core.listing import differences, listing, said_of
 from proxy.core.policy import DEFAULT_POLICY, KeyRef, Policy, Team
@@ -75,3 +76,14 @@ def test_counts_are_no_amounts():
     assert ("unpriced", {"is": "100"}) in [
         (said.name, said.words) for said in of("switch", listing(replace(POLICY, unpriced_hold=credits_of(100))))
     ]
+
+
+def test_rules_without_a_name_are_known_by_their_order():
+    rules = (CacheRule(Match(route="chat"), deterministic=True, ttl_s=60.0, source="a.yaml:4:5"), CacheRule(ttl_s=5.0))
+    first, second = of("cache", listing(replace(POLICY, cache=rules)))
+    assert (first.name, first.words, first.source) == (
+        "rule 1",
+        {"match": {"route": "chat"}, "deterministic": True, "ttl_s": 60.0},
+        "a.yaml:4:5",
+    )
+    assert (second.name, second.words) == ("rule 2", {"ttl_s": 5.0})
