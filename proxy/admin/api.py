@@ -9,6 +9,7 @@ import orjson
 from aiohttp import web
 
 from proxy.admin.call import OURS, Asked, Refused, Row
+from proxy.admin.gauges import gauge
 from proxy.admin.relay import add_relay
 from proxy.admin.table import CALLS
 from proxy.core.head import host_allowed
@@ -131,7 +132,9 @@ async def _reload(request: web.Request) -> web.Response:
 
 async def _metrics(request: web.Request) -> web.Response:
     # In a thread: thousands of lines take a quarter of a second, and streams must not wait for them.
-    metrics = request.app[PARTS].metrics
-    report(request.app[PARTS].cache, metrics)
+    parts = request.app[PARTS]
+    metrics = parts.metrics
+    report(parts.cache, metrics)
+    gauge(parts.books.accounts, metrics, parts.wall())
     body, content_type = await asyncio.to_thread(metrics.render, request.headers.get("Accept", ""))
     return web.Response(body=body, headers={"Content-Type": content_type})
