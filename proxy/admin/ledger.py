@@ -53,7 +53,8 @@ async def backup(_: Asked, parts: Parts) -> dict[str, Any]:
 async def doubts(_: Asked, parts: Parts) -> dict[str, Any]:
     """Holds whose cost only the gateway knows: those without an ending, and those with an uncertain one."""
     store = parts.books.store
-    open_ones = [(hold, state) for hold, state in store.projection.holds.items() if hold in store.unknown]
+    unknown = store.unknown
+    open_ones = [(hold, state) for hold, state in store.projection.holds.items() if hold in unknown]
     return {
         "unknown": [_doubt(hold, state) for hold, state in open_ones],
         "uncertain": [_doubt(hold, state) for hold, state in await store.doubtful()],

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from proxy.cli.columns import columns
-from proxy.cli.desk import desk_of, path_of, print_json, with_desk
+from proxy.cli.desk import desk_of, path_of, print_json, whoami, with_desk
 
 
 @click.group("budget")
@@ -80,7 +80,7 @@ def adjust(name: str | None, amount: str, reason: str, as_json: bool, **given: A
     sluicegate budget adjust search-month --credits -50 --reason "double charge of 3 November"
     """
     about = {word: given[word] for word in ("team", "key", "model", "route") if given[word] is not None}
-    asked = {"budget": name, "credits": amount, "reason": reason, **about}
+    asked = {"budget": name, "credits": amount, "reason": reason, "who": whoami(), **about}
     said = desk_of(given).post(path_of("budgets", "adjust"), asked)
     if as_json:
         print_json(said)

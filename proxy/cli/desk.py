@@ -4,6 +4,7 @@ A proxy that runs has the ledger to itself, so it is asked; where none answers, 
 """
 
 import asyncio
+import getpass
 import json
 import sys
 from collections.abc import Callable, Mapping
@@ -128,6 +129,14 @@ class Desk:
 def path_of(*parts: str) -> str:
     """`/api/…` with each part as one segment."""
     return "/api/" + "/".join(quote(part, safe="") for part in parts)
+
+
+def whoami() -> str | None:
+    """Who runs the command, for entries made by hand; None where the system does not know."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return None
 
 
 def print_json(value: Any) -> None:

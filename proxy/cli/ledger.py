@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from proxy.cli.columns import columns
-from proxy.cli.desk import Desk, desk_of, path_of, print_json, with_desk
+from proxy.cli.desk import Desk, desk_of, path_of, print_json, whoami, with_desk
 
 PAGE = "1000"
 
@@ -108,7 +108,7 @@ def doubts_text(said: dict[str, Any]) -> str:
 @with_desk
 def resolve(hold: str, amount: str, reason: str, as_json: bool, **given: Any) -> int:
     """Say what a call in doubt has cost; HOLD is its name in `ledger doubts`."""
-    asked = {"hold": hold, "credits": amount, "reason": reason}
+    asked = {"hold": hold, "credits": amount, "reason": reason, "who": whoami()}
     said = desk_of(given).post(path_of("ledger", "resolve"), asked)
     if as_json:
         print_json(said)

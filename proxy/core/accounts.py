@@ -247,14 +247,11 @@ class Accounts:
     def standing(self, budget: Budget, at_s: float, group: tuple[str, ...] | None = None) -> list[Standing]:
         """The accounts that a budget has in the window of an instant: that of a group, else all in use."""
         self._now_s = at_s = max(at_s, self._now_s)
-        groups: dict[tuple[str, ...], None] = {(): None} if budget.each is None else {}
-        start_s = budget.window.window(at_s).start_s if isinstance(budget.window, Calendar) else 0.0
-        if group is not None:
-            groups = {group: None}
+        if group is not None or budget.each is None:
+            groups = [group or ()]
         else:
-            groups |= {
-                held: None for name, held, begun_s in self._accounts if (name, begun_s) == (budget.name, start_s)
-            }
+            start_s = budget.window.window(at_s).start_s if isinstance(budget.window, Calendar) else 0.0
+            groups = [held for name, held, begun_s in self._accounts if (name, begun_s) == (budget.name, start_s)]
         return [_standing(budget, one, self._account(budget, one, at_s)) for one in groups]
 
     def prune(self) -> None:

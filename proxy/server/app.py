@@ -194,6 +194,8 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
     metrics.set("policy_last_reload_success_timestamp_seconds", to=doubles.wall())
     books = Books(doubles.ledger or await _open_ledger(settings, policy, doubles, log))
     stack.push_async_callback(books.close)
+    spans = SpanFile(settings.data)
+    reconciler.gauge(spans.span, metrics)
     keys = Keys(books.store, settings.data, doubles.wall)
     await keys.load()
     upstream = Upstream(
@@ -224,7 +226,7 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
         operations=Operations(books, metrics, doubles.wall),
         owners=Owners(),
         keys=keys,
-        spans=SpanFile(settings.data),
+        spans=spans,
         in_flight=InFlight(),
         heads=Heads(),
         cache=cache,

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from proxy.config.settings import Credential
 from proxy.core.reconciliation import Reading, Span, Verdict, looked
+from proxy.observe.metrics import Metrics
 from proxy.server.exchange import Exchange
 from proxy.server.normalise import USER_AGENT
 from proxy.server.parts import Parts
@@ -31,12 +32,17 @@ async def look(parts: Parts, *, anew: bool = False) -> Span:
     was = parts.spans.span
     span = looked(None if anew else was, Reading(parts.wall(), balance, before, held))
     await asyncio.to_thread(parts.spans.keep, span)
-    parts.metrics.set("upstream_balance_credits", to=balance / CREDIT)
-    parts.metrics.set("ledger_drift_credits", to=span.drift / CREDIT)
+    gauge(span, parts.metrics)
     if span.verdict is not Verdict.AGREES and (was is None or was.verdict is not span.verdict):
         drift = credit_text(span.drift)
         parts.log.note("warning", "ledger_drift", verdict=span.verdict.value, drift=drift)
     return span
+
+
+def gauge(span: Span | None, metrics: Metrics) -> None:
+    """Show a comparison; a balance that nobody asked for is not 0, so then there is none."""
+    metrics.replace("upstream_balance_credits", {} if span is None else {(): span.last.balance / CREDIT})
+    metrics.replace("ledger_drift_credits", {} if span is None else {(): span.drift / CREDIT})
 
 
 async def watch(parts: Parts) -> None:

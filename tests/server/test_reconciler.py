@@ -38,7 +38,14 @@ async def spent(front):
     return said["accounts"][0]["spent"]
 
 
+async def shown(front):
+    async with front.client.get(f"{front.running.admin_url}/metrics") as answer:
+        return await answer.text()
+
+
 async def test_a_foreign_spender_is_reported_and_no_account_changes(front, gateway):
+    # A balance that nobody asked for yet is not shown as nothing.
+    assert "\nsluicegate_upstream_balance_credits " not in await shown(front)
     await compared(front)
     assert (await front.post("/v1/images/generate", IMAGE)).status == 200
     said = await compared(front)
@@ -56,10 +63,8 @@ async def test_a_foreign_spender_is_reported_and_no_account_changes(front, gatew
     assert await spent(front) == before == "53"
     (told,) = [event for event in front.events if event["event"] == "ledger_drift"]
     assert (told["verdict"], told["drift"]) == ("foreign", "53")
-    async with front.client.get(f"{front.running.admin_url}/metrics") as answer:
-        shown = await answer.text()
-    assert "sluicegate_ledger_drift_credits 53.0" in shown
-    assert "sluicegate_upstream_balance_credits 9894.0" in shown
+    assert "sluicegate_ledger_drift_credits 53.0" in await shown(front)
+    assert "sluicegate_upstream_balance_credits 9894.0" in await shown(front)
 
     assert (await compared(front, anew=True))["drift"] == "0"
 
