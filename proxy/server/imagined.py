@@ -1,7 +1,6 @@
 """A request that nobody sent: it goes through the stages as one from a connection would, as far as one wants."""
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from typing import Final
 
 from proxy.errors import ProxyError
@@ -17,6 +16,7 @@ class Imagined(Inbound):
         self._target: Final = target
         self._given: Final = dict(lines)
         self._body: Final = body
+        self._headers = {name.lower(): value for name, value in lines.items()}
         self.body_read = True
 
     @property
@@ -34,14 +34,6 @@ class Imagined(Inbound):
     @property
     def http_version(self) -> tuple[int, int]:
         return 1, 1
-
-    @cached_property
-    def _by_name(self) -> dict[str, str]:
-        return {name.lower(): value for name, value in self._given.items()}
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return self._by_name
 
     @property
     def header_lines(self) -> list[tuple[str, str]]:
