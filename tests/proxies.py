@@ -86,6 +86,16 @@ class Front:
     async def get(self, path: str, **options: Any) -> "Reply":
         return await self.call("GET", path, **options)
 
+    async def admin(self, method: str, path: str, body: Any = None, headers: Any = None) -> tuple[int, Any]:
+        """Status and JSON of the admin listener."""
+        url = self.running.admin_url + path
+        async with self.client.request(method, url, json=body, headers=headers) as answer:
+            return answer.status, await answer.json()
+
+    @property
+    def audits(self) -> list[dict[str, Any]]:
+        return [event for event in self.events if event["event"] == "audit"]
+
     async def call(self, method: str, path: str, **options: Any) -> "Reply":
         async with self.client.request(method, self.url + path, **options) as response:
             return Reply(response.status, response.headers, await response.read())

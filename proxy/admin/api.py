@@ -8,7 +8,10 @@ from typing import Final
 import orjson
 from aiohttp import web
 
+from proxy.admin.call import OURS, Asked, Refused, Row
+from proxy.admin.gauges import gauge
 from proxy.admin.relay import add_relay
+from proxy.admin.table import CALLS
 from proxy.core.head import host_allowed
 from proxy.server.cache import report
 from proxy.server.parts import Parts
@@ -20,6 +23,10 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
 """Probes carry no token; what they tell is one word."""
 
+SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+AUDITED_MAX: Final = 500
+"""Bytes of a body that go on record."""
+
 
 def make_app(parts: Parts) -> web.Application:
     """The admin application for one proxy."""
@@ -30,6 +37,8 @@ def make_app(parts: Parts) -> web.Application:
     app.router.add_get("/readyz", _ready)
     app.router.add_get("/metrics", _metrics)
     app.router.add_post("/api/reload", _reload)
+    for row in CALLS:
+        app.router.add_route(row.method, row.path, _served(row))
     add_relay(app, parts)
     return app
 
@@ -43,6 +52,8 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         host = request.headers.get("Host", "")
         if not host_allowed(host, parts.allowed_hosts | {parts.settings.admin_listen.host}, any_ip=parts.any_ip_host):
             return _json(403, {"error": "the Host header names no host of this listener; allow it with --allowed-host"})
+        if request.method not in SAFE and request.path.startswith("/api/") and "Origin" in request.headers:
+            return _json(403, {"error": "web pages may not change anything here"})
         if token is not None:
             shown = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
             if not hmac.compare_digest(shown.encode(), token.reveal().encode()):
@@ -53,8 +64,9 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         return _json(refused.status, {"error": refused.reason})
 
 
-def _json(status: int, said: dict[str, object]) -> web.Response:
-    return web.Response(status=status, body=orjson.dumps(said), content_type="application/json")
+def _json(status: int, said: object) -> web.Response:
+    headers = {OURS: "admin"}
+    return web.Response(status=status, body=orjson.dumps(said), content_type="application/json", headers=headers)
 
 
 async def _index(_: web.Request) -> web.Response:
@@ -79,17 +91,50 @@ async def _ready(request: web.Request) -> web.Response:
     return web.Response(status=503 if reasons else 200, text=", ".join(reasons or ["ready"]) + "\n")
 
 
+def _served(row: Row) -> Handler:
+    """A call of the table over HTTP; what changes something is on record, whatever came of it."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        parts = request.app[PARTS]
+        raw = await request.read()
+        try:
+            status, said = 200, await row.answer(_asked(request, raw), parts)
+        except Refused as refused:
+            status, said = refused.status, {"error": refused.message}
+        if row.changes:
+            what = f"{row.method} {request.raw_path}"
+            body = raw[:AUDITED_MAX].decode("utf-8", "replace")
+            parts.log.note("warning", "audit", who=_who(parts), what=what, status=status, body=body)
+        return _json(status, said)
+
+    return handle
+
+
+def _asked(request: web.Request, raw: bytes) -> Asked:
+    try:
+        body = orjson.loads(raw) if raw else {}
+    except orjson.JSONDecodeError as error:
+        raise Refused(400, "the body is not JSON") from error
+    if not isinstance(body, dict):
+        raise Refused(400, "the body is not a JSON object")
+    return Asked(dict(request.match_info), dict(request.query), body)
+
+
+def _who(parts: Parts) -> str:
+    return "loopback" if parts.settings.admin_token is None else "admin token"
+
+
 async def _reload(request: web.Request) -> web.Response:
     """Read the policies again; 422 with everything that is wrong, and the old ones stay."""
-    if request.headers.get("Origin") is not None:
-        return _json(403, {"error": "web pages may not change anything here"})
     problems = await reload(request.app[PARTS])
     return _json(422 if problems else 200, {"problems": problems})
 
 
 async def _metrics(request: web.Request) -> web.Response:
     # In a thread: thousands of lines take a quarter of a second, and streams must not wait for them.
-    metrics = request.app[PARTS].metrics
-    report(request.app[PARTS].cache, metrics)
+    parts = request.app[PARTS]
+    metrics = parts.metrics
+    report(parts.cache, metrics)
+    gauge(parts.books.accounts, metrics, parts.wall())
     body, content_type = await asyncio.to_thread(metrics.render, request.headers.get("Accept", ""))
     return web.Response(body=body, headers={"Content-Type": content_type})

@@ -34,10 +34,13 @@ def with_settings(command: F) -> F:
     """Add `--config` and every setting that has a flag. Values arrive as written; `load` reads them."""
     for row in reversed(SETTINGS):
         if row.flag:
-            command = click.option(row.flag, row.name, multiple=row.repeatable, metavar=_metavar(row), help=_help(row))(
-                command
-            )
+            command = flag_of(row)(command)
     return click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help=_CONFIG_HELP)(command)
+
+
+def flag_of(row: Setting) -> Callable[[F], F]:
+    """The option of one setting."""
+    return click.option(row.flag, row.name, multiple=row.repeatable, metavar=_metavar(row), help=_help(row))
 
 
 _CONFIG_HELP = "Settings file [env: SLUICEGATE_CONFIG; default: sluicegate.yaml here, if there is one]."

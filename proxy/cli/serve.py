@@ -34,7 +34,7 @@ def serve(config: Path | None, **flags: Any) -> int:
         fail(error)
 
     def ready(running: "Running") -> None:
-        print(*started(settings, policy, running.data_url, running.admin_url), sep="\n", flush=True)
+        print(*started(settings, policy, running.data_url, running.admin_url, _issued(running)), sep="\n", flush=True)
 
     for note in settings.notes:
         print(f"note: {note}", file=sys.stderr)
@@ -63,13 +63,18 @@ def run_on_loop(work: "Coroutine[Any, Any, int]") -> int:
         return runner.run(work)
 
 
-def started(settings: Settings, policy: "Policy", data_url: str, admin_url: str) -> list[str]:
-    """What a person wants to know once it listens."""
+def _issued(running: "Running") -> int:
+    """How many keys that were issued by command are taken now."""
+    return sum(running.parts.keys.takes(one) for one in running.parts.keys.ring.issued.values())
+
+
+def started(settings: Settings, policy: "Policy", data_url: str, admin_url: str, issued: int = 0) -> list[str]:
+    """What a person wants to know once it listens. issued: keys issued by command."""
     teams = ", ".join(sorted(policy.teams)) or "none"
     if settings.auth is Auth.OPEN:
         asked = f"open: no key is asked, everybody is team {policy.open_team or 'none'}"
     else:
-        keys = sum(len(team.keys) for team in policy.teams.values())
+        keys = issued + sum(len(team.keys) for team in policy.teams.values())
         asked = f"keys: {keys} virtual key{'' if keys == 1 else 's'} known"
     return [
         f"sluicegate listens on {data_url}",

@@ -149,6 +149,7 @@ class _Merged:
             prices=PriceTable(tuple(self.rules)),
             aliases=self.aliases,
             cache=tuple(self.cache),
+            sources={" ".join(thing): place for thing, place in self.places.items() if thing[0] not in _OF_KEYS},
             **switches,
         )
 
@@ -158,7 +159,7 @@ class _Merged:
             at: list[str | int] = ["teams", name, "keys", index]
             self._first(("id", name, key.id), file.place([*at, "id"]), f"{path}.id: the id {key.id!r}")
             self._first(("digest", key.sha256.lower()), file.place([*at, "sha256"]), f"{path}.sha256: the key")
-        keys = tuple(KeyRef(key.id, bytes.fromhex(key.sha256)) for key in said.keys)
+        keys = tuple(KeyRef(key.id, bytes.fromhex(key.sha256), key.expires) for key in said.keys)
         wait_max_s = WAIT_MAX_S if said.wait_max is None else said.wait_max
         return Team(
             name,
@@ -187,6 +188,8 @@ class _Merged:
         for name in teams if isinstance(teams, dict) else ():
             self.places.setdefault(("team", str(name)), file.place(["teams", name]))
 
+
+_OF_KEYS: Final = frozenset({"id", "digest"})
 
 MERGED: Final = frozenset({"teams", "budgets", "prices", "aliases", "cache"})
 """What files add to one another; everything else is said once."""

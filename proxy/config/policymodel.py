@@ -5,10 +5,11 @@ become no limit, and neither must one that is spelt right and not enforced.
 """
 
 from collections.abc import Mapping
+from datetime import UTC, date, datetime, time
 from typing import Annotated, Any, Final, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from proxy.core.limits import Each, Excess
 from proxy.core.policy import (
@@ -35,7 +36,32 @@ def _duration(value: Any) -> Any:
 
 
 Name = Annotated[str, Field(strict=True, pattern=NAME)]
-Duration = Annotated[float, BeforeValidator(_duration)]
+Duration = Annotated[
+    float,
+    BeforeValidator(_duration),
+    WithJsonSchema({"type": ["number", "string"], "description": "Seconds, or text such as 500ms, 30s, 1h30m, 7d."}),
+]
+
+
+def _instant(value: Any) -> Any:
+    """Seconds since the epoch. A day begins at its midnight in UTC; a time without a zone is UTC."""
+    try:
+        if isinstance(value, str):
+            value = datetime.fromisoformat(value)
+    except ValueError:
+        raise ValueError(f"{value!r} is no instant, such as 2027-01-31 or 2027-01-31T18:00:00+09:00") from None
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime.combine(value, time())
+    if not isinstance(value, datetime):
+        raise ValueError("expected an instant, such as 2027-01-31 or 2027-01-31T18:00:00+09:00")
+    return (value if value.tzinfo is not None else value.replace(tzinfo=UTC)).timestamp()
+
+
+Instant = Annotated[
+    float,
+    BeforeValidator(_instant),
+    WithJsonSchema({"type": "string", "description": "Such as 2027-01-31 or 2027-01-31T18:00:00+09:00."}),
+]
 
 
 class _Model(BaseModel):
@@ -43,10 +69,11 @@ class _Model(BaseModel):
 
 
 class KeyModel(_Model):
-    """sha256: hex digest of the whole virtual key."""
+    """sha256: hex digest of the whole virtual key. expires: the instant from which on it is refused."""
 
     id: Name
     sha256: Annotated[str, Field(strict=True, pattern=r"^[0-9A-Fa-f]{64}$")]
+    expires: Instant | None = None
 
 
 def _amount(value: Any) -> Any:
@@ -75,10 +102,23 @@ def _ids(value: Any) -> Any:
         if isinstance(value, list | tuple) else value  # fmt: skip
 
 
-Amount = Annotated[Credits, BeforeValidator(_amount)]
-Zone = Annotated[Any, BeforeValidator(_zone)]
+Amount = Annotated[
+    Credits,
+    BeforeValidator(_amount),
+    WithJsonSchema({"type": ["number", "string"], "description": "Credits, such as 3000 or 0.25; at least 0."}),
+]
+Zone = Annotated[
+    Any,
+    BeforeValidator(_zone),
+    WithJsonSchema({"type": "string", "description": "Such as Asia/Seoul; UTC if left out."}),
+]
 Glob = Annotated[str, Field(strict=True, min_length=1, max_length=200)]
 Globs = tuple[Glob, ...]
+_ID_SCHEMA: Final = {"type": ["string", "integer"]}
+Ids = Annotated[Globs, BeforeValidator(_ids), WithJsonSchema({"type": "array", "items": _ID_SCHEMA})]
+IdGlob = Annotated[
+    Glob, BeforeValidator(lambda value: str(value) if type(value) is int else value), WithJsonSchema(_ID_SCHEMA)
+]
 Share = Annotated[float, Field(gt=0, le=1)]
 Tokens = Annotated[int, Field(strict=True, ge=1, le=100_000_000)]
 
@@ -94,7 +134,7 @@ class TeamModel(_Model):
     deny_models: Globs = ()
     suites: Globs | None = None
     tools: ToolsModel = ToolsModel()
-    chatbots: Annotated[Globs, BeforeValidator(_ids)] | None = None
+    chatbots: Ids | None = None
     gateway_balance: Balance | None = None
     cache: CacheScope = CacheScope.TEAM
     cache_control: Steering = Steering.HONOUR
@@ -111,7 +151,7 @@ class MatchModel(_Model):
     route: Glob | None = None
     suite: Glob | None = None
     tool: Glob | None = None
-    chatbot: Annotated[Glob, BeforeValidator(lambda value: str(value) if type(value) is int else value)] | None = None
+    chatbot: IdGlob | None = None
 
 
 class BudgetModel(_Model):
@@ -159,7 +199,7 @@ class PriceModel(_Model):
     """What the calls that one glob names cost."""
 
     models: Glob | None = None
-    chatbots: Annotated[Glob, BeforeValidator(lambda value: str(value) if type(value) is int else value)] | None = None
+    chatbots: IdGlob | None = None
     suites: Glob | None = None
     input_per_million: Amount | None = None
     output_per_million: Amount | None = None
@@ -216,7 +256,6 @@ NOT_YET: Final[Mapping[type[BaseModel], frozenset[str]]] = {
         "rates", "gateway_limits", "members",
     }),
     TeamModel: frozenset({"weight"}),
-    KeyModel: frozenset({"expires"}),
 }  # fmt: skip
 """Words of the format that nothing acts on yet; refused by name, so that nobody relies on them."""
 

@@ -109,6 +109,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     Setting("connect_timeout",     _GATEWAY, duration(0.1, 300),          "10s",            "s",     "Longest time to connect to the gateway, TLS included; nothing has been sent then, so a repeat is safe."),
     Setting("upstream_read_timeout", _GATEWAY, duration(1, _DAY_S),       "600s",           "s",     "Longest silence of the gateway; media and reasoning models are quiet for minutes, and SDKs give up at 600 s."),
     Setting("upstream_keepalive",  _GATEWAY, duration(0, 3600),           "15s",            "s",     "How long an idle connection to the gateway is kept; shorter than the gateway keeps it, so no POST meets a stale one."),
+    Setting("balance_field",       _GATEWAY, values.text,                 "credits",        "",      "Field of the gateway's credits answer that holds the balance; dots lead into objects."),
+    Setting("reconcile_every",     _GATEWAY, duration(0, _DAY_S),         "10m",            "s",     "How often the gateway's balance is compared with the ledger; 0 for never. One free call each time."),
 
     Setting("listen",              _CALLERS, values.address,              "127.0.0.1:8787", "",      "Where callers connect; port 0 lets the system pick."),
     Setting("auth",                _CALLERS, word(Auth),                  "keys",           "",      "keys: callers show a virtual key; open: no key is asked and one sent is ignored (loopback only)."),
@@ -165,6 +167,8 @@ class Settings:
     connect_timeout: float
     upstream_read_timeout: float
     upstream_keepalive: float
+    balance_field: str
+    reconcile_every: float
     listen: Address
     auth: Auth
     allowed_hosts: tuple[str, ...]

@@ -73,6 +73,9 @@ def read_yaml(path: Path, bytes_max: int = FILE_BYTES_MAX) -> YamlFile:
         raise Problems([Problem(_at(name, error.problem_mark or error.context_mark), what)]) from error
     except YAMLError as error:
         raise Problems([Problem(name, str(error).splitlines()[0])]) from error
+    except ValueError as error:
+        # The reader makes a date of whatever is written like one.
+        raise Problems([Problem(name, f"holds what looks like a date and is none ({error})", "mend it")]) from error
     if tree is None:
         tree = CommentedMap()
     if not isinstance(tree, CommentedMap):

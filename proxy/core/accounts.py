@@ -8,8 +8,9 @@ forward here: a clock that steps back reopens nothing.
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import Enum
-from math import inf
+from math import ceil, inf
 from typing import Final
 
 from proxy.core.facts import Facts
@@ -43,6 +44,39 @@ class Refusal:
     reopens_s: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One account as it stands. amount, settled, held: units of 1e-8 credit.
+
+    ends_s:  when its window ends; of a sliding one, when the oldest of what is in it slides out. None: never.
+    reached: the shares of `warn_at` that are spent.
+    """
+
+    budget: Budget
+    group: tuple[str, ...]
+    amount: int
+    settled: int
+    held: int
+    ends_s: float | None
+    reached: tuple[float, ...] = ()
+
+    @property
+    def left(self) -> int:
+        """What a hold may still take; not below zero."""
+        return max(0, self.amount - self.settled - self.held)
+
+
+@dataclass(frozen=True, slots=True)
+class Crossed:
+    """An account whose settled credits came to a share of its amount at which somebody wants to know."""
+
+    budget: Budget
+    group: tuple[str, ...]
+    share: float
+    amount: int
+    settled: int
+
+
 @dataclass(slots=True)
 class Drawn:
     """One hold in one account: how much it takes there now."""
@@ -56,9 +90,17 @@ class Drawn:
 
 @dataclass(slots=True)
 class Account:
-    """One budget × one group × one window. A sliding window keeps each hold apart, a calendar one only sums."""
+    """One budget × one group × one window. A sliding window keeps each hold apart, a calendar one only sums.
+
+    marks:  settled amounts at which somebody wants to know, rising.
+    passed: how many of them are behind.
+    """
 
     window: Window | None
+    budget: Budget
+    group: tuple[str, ...] = ()
+    marks: tuple[int, ...] = ()
+    passed: int = 0
     settled: int = 0
     held: int = 0
     lasting: int = 0  # part of `held` that belongs to operations
@@ -74,12 +116,18 @@ class Account:
             else:
                 self.settled -= gone.amount
             gone.gone = True
+        while self.passed and self.settled < self.marks[self.passed - 1]:
+            self.passed -= 1
 
 
 Key = tuple[str, tuple[str, ...], float]
 
 PRUNED_FROM: Final = 1024
 """Accounts below this number are all kept; above it, ended ones go each time the number has doubled."""
+
+
+CROSSED_MAX: Final = 1000
+"""Reached shares kept until they are asked for."""
 
 
 class Accounts:
@@ -91,6 +139,7 @@ class Accounts:
         self._holds: Final[dict[str, list[tuple[Account, Drawn]]]] = {}
         self._now_s = -inf
         self._prune_at = PRUNED_FROM
+        self._crossed: Final[deque[Crossed]] = deque(maxlen=CROSSED_MAX)
 
     def _account(self, budget: Budget, group: tuple[str, ...], at_s: float) -> Account:
         window = budget.window.window(at_s) if isinstance(budget.window, Calendar) else None
@@ -99,7 +148,7 @@ class Accounts:
         if account is None:
             if len(self._accounts) >= self._prune_at:
                 self.prune()
-            account = self._accounts[key] = Account(window)
+            account = self._accounts[key] = Account(window, budget, group, _marks(budget, group))
         if isinstance(budget.window, Sliding):
             account.forget(self._now_s - budget.window.seconds)
         return account
@@ -153,6 +202,21 @@ class Accounts:
             account.lasting -= 0 if drawing.waits else drawing.amount
             account.settled += charged
             drawing.amount, drawing.open = charged, False
+            self._pass_marks(account)
+
+    def _pass_marks(self, account: Account, *, told: bool = True) -> None:
+        while account.passed < len(account.marks) and account.settled >= account.marks[account.passed]:
+            share = sorted(account.budget.warn_at)[account.passed]
+            account.passed += 1
+            if told:
+                amount = account.budget.amount_for(account.group)
+                self._crossed.append(Crossed(account.budget, account.group, share, amount, account.settled))
+
+    def crossed(self) -> list[Crossed]:
+        """The shares that were reached since this was last asked; each once in a window."""
+        found = list(self._crossed)
+        self._crossed.clear()
+        return found
 
     def spent(self, facts: Facts, amount: int, at_s: float, kind: type[Calendar] | type[Sliding] | None = None) -> None:
         """Book what was settled before this policy, or before a start.
@@ -166,12 +230,29 @@ class Accounts:
             account.settled += amount
             if account.window is None:
                 account.log.append(Drawn(at_s, amount, open=False))
+            # What is filled in at a start was told before it.
+            self._pass_marks(account, told=kind is None)
 
     def used(self, budget: Budget, group: tuple[str, ...], at_s: float) -> tuple[int, int]:
         """What an account has settled and held at an instant."""
         self._now_s = max(at_s, self._now_s)
         account = self._account(budget, group, self._now_s)
         return account.settled, account.held
+
+    def drawn_on(self, facts: Facts, at_s: float) -> list[Standing]:
+        """The accounts that a call draws on."""
+        self._now_s = at_s = max(at_s, self._now_s)
+        return [_standing(*place) for place in self._places(facts, at_s)]
+
+    def standing(self, budget: Budget, at_s: float, group: tuple[str, ...] | None = None) -> list[Standing]:
+        """The accounts that a budget has in the window of an instant: that of a group, else all in use."""
+        self._now_s = at_s = max(at_s, self._now_s)
+        if group is not None or budget.each is None:
+            groups = [group or ()]
+        else:
+            start_s = budget.window.window(at_s).start_s if isinstance(budget.window, Calendar) else 0.0
+            groups = [held for name, held, begun_s in self._accounts if (name, begun_s) == (budget.name, start_s)]
+        return [_standing(budget, one, self._account(budget, one, at_s)) for one in groups]
 
     def prune(self) -> None:
         """Let go of windows that have ended and are not needed for an open hold."""
@@ -186,6 +267,18 @@ class Accounts:
             if ended and id(account) not in needed:
                 del self._accounts[key]
         self._prune_at = max(PRUNED_FROM, 2 * len(self._accounts))
+
+
+def _marks(budget: Budget, group: tuple[str, ...]) -> tuple[int, ...]:
+    """The shares as amounts, rounded up: 80 % are reached when they are spent, not before."""
+    amount = budget.amount_for(group)
+    return tuple(sorted(ceil(amount * Decimal(str(share))) for share in budget.warn_at))
+
+
+def _standing(budget: Budget, group: tuple[str, ...], account: Account) -> Standing:
+    ends_s = _reopens(budget, account, 1)
+    reached = tuple(sorted(budget.warn_at)[: account.passed])
+    return Standing(budget, group, budget.amount_for(group), account.settled, account.held, ends_s, reached)
 
 
 def _refusal(budget: Budget, group: tuple[str, ...], account: Account, asked: int) -> Refusal | None:

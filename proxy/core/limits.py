@@ -52,6 +52,15 @@ class Match:
     tool: str | None = None
     chatbot: str | None = None
 
+    @property
+    def of_all_calls(self) -> bool:
+        """Whether it is about whose calls they are and nothing else."""
+        return not any((self.model, self.route, self.suite, self.tool, self.chatbot))
+
+    def may_take(self, team: str, key: str) -> bool:
+        """Whether calls of a team's key can be among them."""
+        return self.team in (None, team) and self.key in (None, key)
+
     def takes(self, facts: Facts) -> bool:
         """Whether a call is one of them."""
         return (
@@ -110,3 +119,10 @@ def drawn(budgets: tuple[Budget, ...], facts: Facts) -> list[Budget]:
     matching = [budget for budget in budgets if budget.match.takes(facts)]
     taken = {budget.instead_of for budget in matching}
     return [budget for budget in matching if budget.name not in taken]
+
+
+def within_reach(budgets: tuple[Budget, ...], team: str, key: str) -> list[Budget]:
+    """The budgets that calls of a team's key can draw on, less those whose calls another takes over whole."""
+    reached = [budget for budget in budgets if budget.match.may_take(team, key)]
+    taken = {budget.instead_of for budget in reached if budget.match.of_all_calls}
+    return [budget for budget in reached if budget.name not in taken]

@@ -84,10 +84,15 @@ WAIT_MAX_S: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class KeyRef:
-    """A virtual key as the policy knows it. sha256: digest of the whole key, 32 bytes."""
+    """A virtual key as the policy knows it.
+
+    sha256:    digest of the whole key, 32 bytes.
+    expires_s: seconds since the epoch from which on it is refused, None for never.
+    """
 
     id: str
     sha256: bytes
+    expires_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +152,7 @@ class Policy:
     aliases:     model names of ours and what they stand for.
     cache:       rules of what is kept, in their order; the built-in ones follow.
     digest:      of the files it was read from, "" where it was not read from files.
+    sources:     file:line:col of teams (`team NAME`), aliases (`alias NAME`) and switches (their word).
     """
 
     teams: Mapping[str, Team]
@@ -165,6 +171,7 @@ class Policy:
     aliases: Mapping[str, str] = field(default_factory=dict)
     cache: tuple[CacheRule, ...] = ()
     digest: str = field(default="", compare=False)
+    sources: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     _by_digest: Mapping[bytes, tuple[KeyRef, Team]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -172,15 +179,16 @@ class Policy:
         by_digest = {key.sha256: (key, team) for team in self.teams.values() for key in team.keys}
         object.__setattr__(self, "_by_digest", by_digest)
 
-    def team_of_key(self, secret: str) -> tuple[Team, str] | None:
-        """The team and the id of a virtual key, None for an unknown one; the work is the same either way.
+    def team_of_key(self, secret: str, at_s: float) -> tuple[Team, str] | None:
+        """The team and the id of a virtual key, None for an unknown or expired one; the work is the same either way.
 
         The table is asked by digest, which tells a caller nothing about how near a guess came; the comparison of the
         whole digest guards against a table that would ever be keyed by less.
         """
         digest = hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
         key, team = self._by_digest.get(digest, _NOBODY)
-        if hmac.compare_digest(digest, key.sha256) and team is not _NOBODY[1]:
+        expired = key.expires_s is not None and key.expires_s <= at_s
+        if hmac.compare_digest(digest, key.sha256) and team is not _NOBODY[1] and not expired:
             return team, key.id
         return None
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 from proxy.core.answers import Family
 from proxy.core.body import Facts as Body
@@ -63,23 +63,38 @@ def asked(unit: Unit, body: Body | None, *, default_output: int | None = None, p
     return Asked(unit, body.text_bytes, parts, body.output_max or default_output, body.n, parent_tokens)
 
 
+class Term(NamedTuple):
+    """One summand of a ceiling: so many, at a price for each `per`. credits, price: units of 1e-8 credit."""
+
+    what: str
+    units: int
+    price: Credits
+    per: int
+    credits: Credits
+
+
 def ceiling(what: Asked, price: Price, estimate: Estimate = Estimate.BYTES) -> Credits:
     """The most that a call can cost."""
+    return Credits(sum(term.credits for term in terms(what, price, estimate)))
+
+
+def terms(what: Asked, price: Price, estimate: Estimate = Estimate.BYTES) -> tuple[Term, ...]:
+    """What a ceiling is made of."""
     if what.unit is Unit.CALL:
-        return price.per_call
+        return (Term("calls", 1, price.per_call, 1, price.per_call),)
     if what.unit is Unit.VIDEO:
-        return price.per_video
+        return (Term("videos", 1, price.per_video, 1, price.per_video),)
     if what.unit is Unit.IMAGES:
-        return Credits(price.per_image * what.n)
+        return (Term("images", what.n, price.per_image, 1, Credits(price.per_image * what.n)),)
     per_token = 1 if estimate is Estimate.STRICT else BYTES_PER_TOKEN
     input_tokens = -(-what.text_bytes // per_token) + what.parts * price.part_tokens + what.parent_tokens
-    dearest = max(price.input_per_million, price.cache_write_per_million or 0)
+    dearest = max(price.input_per_million, price.cache_write_per_million or Credits(0))
+    read = Term("input tokens", input_tokens, dearest, MILLION, share_up(dearest, input_tokens, MILLION))
     if what.unit is Unit.SPEECH:
-        return share_up(dearest, input_tokens, MILLION)
+        return (read,)
     output_tokens = (what.output_max or price.output_tokens_max) * what.n
-    return Credits(
-        share_up(dearest, input_tokens, MILLION) + share_up(price.output_per_million, output_tokens, MILLION)
-    )
+    dear = price.output_per_million
+    return (read, Term("output tokens", output_tokens, dear, MILLION, share_up(dear, output_tokens, MILLION)))
 
 
 def token_credits(input_tokens: int, output_tokens: int, price: Price) -> Credits:

@@ -72,3 +72,10 @@ class Sliding:
     """The last so many seconds, whenever one asks."""
 
     seconds: float
+
+
+def spoken(window: Calendar | Sliding) -> str:
+    """A window in words, as policies are shown."""
+    if isinstance(window, Sliding):
+        return f"within {window.seconds:g} s"
+    return f"per {window.per.value}, {getattr(window.zone, 'key', window.zone)}"

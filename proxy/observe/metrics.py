@@ -7,7 +7,7 @@ a prompt, a path or an id. Should a set grow all the same, what is beyond `SERIE
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final, Literal
@@ -71,7 +71,15 @@ METRICS: Final[tuple[Metric, ...]] = (
     Metric("cache_limit_bytes",                "gauge",     (),                                    "1",     "What they may take."),
     Metric("cache_evictions_total",            "counter",   ("reason",),                           "2",     "Stored answers that went (size, expired)."),
     Metric("cache_faults_total",               "counter",   (),                                    "1",     "Reads and writes of the cache that failed; callers saw misses."),
+    Metric("budget_limit_credits",             "gauge",     ("team", "budget"),                   "T*B",   "What a budget allows in its window; _all where it is one for all teams. Budgets with an account for each key, model, suite or tool are in `budget list` only."),
+    Metric("budget_remaining_credits",         "gauge",     ("team", "budget"),                   "T*B",   "What is left of it."),
+    Metric("budget_reserved_credits",          "gauge",     ("team", "budget"),                   "T*B",   "What calls that run hold of it."),
+    Metric("budget_window_seconds",            "gauge",     ("team", "budget"),                   "T*B",   "Length of its window; none for a total."),
+    Metric("budget_reset_timestamp_seconds",   "gauge",     ("team", "budget"),                   "T*B",   "When its window ends, or a sliding one has more room; none where nothing is to come back."),
+    Metric("budget_warnings_total",            "counter",   ("budget", "share"),                   "B*3",   "Accounts of a budget that came to a share of `warn_at`, once in a window each."),
     Metric("reservations_total",               "counter",   ("outcome",),                          "4",     "Holds by how they ended (settled, released, expired, overrun)."),
+    Metric("upstream_balance_credits",         "gauge",     (),                                    "1",     "The gateway's balance when it was last asked for."),
+    Metric("ledger_drift_credits",             "gauge",     (),                                    "1",     "By how much the balance fell more than the ledger settled, since they were first compared; what others spend on the same member is in it."),
     Metric("mcp_tool_calls_total",             "counter",   ("team", "suite", "tool", "outcome"),  "capped","Tool calls (executed, refused, tool_error)."),
     Metric("operations_open",                  "gauge",     ("kind",),                             "3",     "Operations still running at the gateway (image, video, response)."),
     Metric("event_loop_lag_seconds",           "histogram", (),                                    "11",    "How late the event loop woke up: the pause every caller felt.", _OWN_S),
@@ -132,6 +140,12 @@ class Metrics:
     def set(self, name: str, *labels: str, to: float) -> None:
         values = self._series[name].values
         values[labels if labels in values else self._new(self._series[name], labels)] = to
+
+    def replace(self, name: str, values: Mapping[Labels, float]) -> None:
+        """Set a gauge whole: what is not among the values is not there any more."""
+        self._series[name].values.clear()
+        for labels, value in values.items():
+            self.set(name, *labels, to=value)
 
     def observe(self, name: str, *labels: str, value: float) -> None:
         series = self._series[name]

@@ -8,14 +8,14 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from aiohttp import web
 
 from proxy.admin.api import make_app
 from proxy.config.secret import Secret, secret_from_file
-from proxy.config.settings import Durability, Settings
+from proxy.config.settings import Durability, LogFormat, Settings
 from proxy.config.values import Address
 from proxy.core.owners import KEPT_S, Owner, Owners
 from proxy.core.policy import Policy
@@ -23,7 +23,7 @@ from proxy.errors import ProxyError
 from proxy.observe import lag
 from proxy.observe.log import RequestLog, open_log
 from proxy.observe.metrics import Metrics
-from proxy.server import pipeline, polling, reload, replies, upkeep
+from proxy.server import pipeline, polling, reconciler, reload, replies, upkeep, warnings
 from proxy.server.books import Books
 from proxy.server.cache import SECRET_BYTES, Cache, secret_of
 from proxy.server.cache import watch as watch_cache
@@ -33,6 +33,7 @@ from proxy.server.ids import new_id
 from proxy.server.in_flight import InFlight
 from proxy.server.inbound import Inbound
 from proxy.server.judge import Judge
+from proxy.server.keys import Keys
 from proxy.server.known import Known
 from proxy.server.listener import Listener, ListenerLimits
 from proxy.server.operations import Operations
@@ -40,11 +41,20 @@ from proxy.server.parts import Parts, State
 from proxy.server.promises import Promises
 from proxy.server.upstream import Upstream
 from proxy.stores.cache.contract import CacheStore
+from proxy.stores.cache.memory import MemoryCache
 from proxy.stores.cache.sqlite import SqliteCache
 from proxy.stores.ledger.contract import LedgerStore
+from proxy.stores.ledger.memory import MemoryLedger
 from proxy.stores.ledger.sqlite import SqliteLedger
+from proxy.stores.spanfile import SpanFile
 
 BACKLOG: Final = 1024
+LEDGER: Final = "ledger.db"
+"""Name of the books in the data folder."""
+CACHE: Final = "cache.db"
+"""Name of the file of the cache in the data folder."""
+NOWHERE: Final = "http://gateway.invalid"
+"""Stands for the gateway where none is set: nothing is sent there."""
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 WILDCARDS: Final = frozenset({"0.0.0.0", "::"})
 LAST_WORDS_S: Final = 1.0
@@ -147,14 +157,35 @@ async def running(settings: Settings, policy: Policy, doubles: Doubles | None = 
         proxy.admin_url = await _open_admin(stack, parts, settings)
         await proxy.listen(settings.listen)
         stack.push_async_callback(proxy.drain, settings.drain)
-        watches = (reload.watch(parts), watch_cache(parts.cache), polling.watch(parts), upkeep.watch(parts))
-        for watching in (lag.watch(parts.metrics), *watches):
+        for watching in (
+            lag.watch(parts.metrics),
+            reload.watch(parts),
+            watch_cache(parts.cache),
+            polling.watch(parts),
+            upkeep.watch(parts),
+            warnings.watch(parts),
+            reconciler.watch(parts),
+        ):
             stack.callback(asyncio.ensure_future(watching).cancel)
         yield proxy
 
 
+@asynccontextmanager
+async def at_rest(settings: Settings, policy: Policy, *, writes: bool = False) -> AsyncIterator[Parts]:
+    """The parts of a proxy that does not listen, for one question about policy and books; raises CannotOpen.
+
+    writes: a ledger is made where there is none; else the books are empty then, and none is made.
+    """
+    log = RequestLog(lambda _: None, form=LogFormat.JSON)
+    # Policies are tried out on machines without a key, too; nothing is sent with this one.
+    settings = replace(settings, upstream_key=settings.upstream_key or Secret("no-gateway-key"))
+    ledger = None if writes or (settings.data / LEDGER).exists() else MemoryLedger(policy.budgets)
+    cache = None if (settings.data / CACHE).exists() else MemoryCache(0)
+    async with AsyncExitStack() as stack:
+        yield await _open_parts(stack, settings, policy, Doubles(log=log, ledger=ledger, cache=cache))
+
+
 async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy, doubles: Doubles) -> Parts:
-    assert settings.upstream is not None
     log = doubles.log
     if log is None:
         log, sink = open_log(
@@ -167,8 +198,12 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
     ledger = doubles.ledger or await _open_ledger(settings, policy, doubles, log)
     books = Books(ledger)
     stack.push_async_callback(books.close)
+    spans = SpanFile(settings.data)
+    reconciler.gauge(spans.span, metrics)
+    keys = Keys(books.store, settings.data, doubles.wall)
+    await keys.load()
     upstream = Upstream(
-        str(settings.upstream),
+        str(settings.upstream or NOWHERE),
         connect_s=settings.connect_timeout,
         read_s=settings.upstream_read_timeout,
         keepalive_s=settings.upstream_keepalive,
@@ -176,7 +211,7 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
     stack.push_async_callback(upstream.close)
     judge = Judge()
     stack.push_async_callback(judge.close)
-    store = doubles.cache or await SqliteCache.open(settings.data / "cache.db", settings.cache_size)
+    store = doubles.cache or await SqliteCache.open(settings.data / CACHE, settings.cache_size)
     cache = Cache(
         store,
         secret_of(settings.data) if doubles.cache is None else os.urandom(SECRET_BYTES),
@@ -194,6 +229,8 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
         exchanges=Exchanges(bounds),
         operations=Operations(books, metrics, doubles.wall, await ledger.operations()),
         owners=await _owners(ledger, doubles.wall()),
+        keys=keys,
+        spans=spans,
         in_flight=InFlight(),
         heads=Heads(),
         cache=cache,
@@ -217,7 +254,7 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
 async def _open_ledger(settings: Settings, policy: Policy, doubles: Doubles, log: RequestLog) -> LedgerStore:
     """The ledger in the data folder; raises CannotOpen."""
     full = settings.durability is Durability.FULL
-    ledger = await SqliteLedger.open(settings.data / "ledger.db", policy.budgets, now_s=doubles.wall(), full=full)
+    ledger = await SqliteLedger.open(settings.data / LEDGER, policy.budgets, now_s=doubles.wall(), full=full)
     if ledger.unknown:
         log.note(
             "warning", "holds_without_ending", count=len(ledger.unknown), means="they stay spent at what they held"

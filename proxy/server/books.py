@@ -87,6 +87,21 @@ class Books:
         return outcomes
 
     @property
+    def store(self) -> LedgerStore:
+        """The home, for what is asked of it seldom."""
+        return self._store
+
+    @property
+    def settled(self) -> int:
+        """All that was ever spent, in units of 1e-8 credit."""
+        return sum(self._store.projection.spent.values())
+
+    @property
+    def held(self) -> int:
+        """What open calls hold, in units of 1e-8 credit."""
+        return sum(self._store.projection.held.values())
+
+    @property
     def accounts(self) -> Accounts:
         """The accounts of the policy in force."""
         accounts = self._store.projection.accounts

@@ -1,12 +1,11 @@
 """What callers are told about budgets: the refusal that names one, and the list of a team's own."""
 
-from math import inf
-from typing import Any
+from typing import Any, Final
 
-from proxy.core.accounts import Accounts, Refusal, Why
+from proxy.core.accounts import Accounts, Refusal, Standing, Why
 from proxy.core.facts import Facts
-from proxy.core.limits import drawn
-from proxy.core.windows import Calendar
+from proxy.core.limits import Budget, Each, within_reach
+from proxy.core.windows import spoken
 from proxy.errors import ProxyError
 from proxy.units import credit_text, instant_text
 
@@ -42,22 +41,38 @@ def over_budget(refusal: Refusal) -> ProxyError:
 
 
 def limits_of(facts: Facts, accounts: Accounts, at_s: float) -> list[dict[str, Any]]:
-    """The budgets that calls of this team and key draw on whatever they ask for."""
-    shown = []
-    for budget in drawn(accounts.budgets, facts):
-        group = budget.group(facts)
-        settled, held = accounts.used(budget, group, at_s)
-        amount = budget.amount_for(group)
-        window = budget.window.window(at_s) if isinstance(budget.window, Calendar) else None
-        ends = window is not None and window.end_s != inf
-        shown.append(
-            {
-                "name": budget.name,
-                "credits": credit_text(amount),
-                "spent": credit_text(settled),
-                "held": credit_text(held),
-                "left": credit_text(max(0, amount - settled - held)),
-                "resets_at": instant_text(window.end_s) if window is not None and ends else None,
-            }
-        )
-    return shown
+    """The budgets that calls of this team and key can draw on, each account with what is left and when it ends.
+
+    Of a budget for each model, suite or tool, those in use are shown; other teams' and keys' accounts never are.
+    """
+    return [
+        _told(one)
+        for budget in within_reach(accounts.budgets, facts.team, facts.key)
+        for one in accounts.standing(budget, at_s, _own_group(budget, facts))
+    ]
+
+
+def _own_group(budget: Budget, facts: Facts) -> tuple[str, ...] | None:
+    """The group of the caller's own account; None where calls of one caller have several."""
+    return None if budget.each in (Each.MODEL, Each.SUITE, Each.TOOL) else budget.group(facts)
+
+
+def _told(one: Standing) -> dict[str, Any]:
+    budget = one.budget
+    match = {name: value for name in MATCHED if (value := getattr(budget.match, name)) is not None}
+    return {
+        "name": budget.name,
+        "group": one.group[-1] if one.group else None,
+        "match": match or None,
+        "window": spoken(budget.window),
+        "acts": budget.acts,
+        "credits": credit_text(one.amount),
+        "spent": credit_text(one.settled),
+        "held": credit_text(one.held),
+        "left": credit_text(one.left),
+        "resets_at": None if one.ends_s is None else instant_text(one.ends_s),
+    }
+
+
+MATCHED: Final = ("model", "route", "suite", "tool", "chatbot")
+"""What of a call a budget may be about besides its caller."""

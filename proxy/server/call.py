@@ -13,6 +13,7 @@ from proxy.core.injected import UsageTaker
 from proxy.core.jsonrpc import Call as RpcCall
 from proxy.core.ledger import NO_CHARGE, Charge, Ending
 from proxy.core.policy import Policy, Team
+from proxy.core.pricing import Asked
 from proxy.server.inbound import Inbound
 from proxy.server.promises import Promised
 from proxy.server.routes import Dialect, Match, Route
@@ -45,6 +46,8 @@ class Call:
     place:    knows the request again by its bytes.
     wav:      the caller wants speech with a WAV header.
     taker:    takes out of the answer the usage that we asked for and the caller did not.
+    alias:    the name of ours that the caller asked for and that stands for the model.
+    asked:    what of the request its ceiling depends on.
     owns:     the id in the answer that was given to the team.
     began_s:  monotonic.      at_s: wall clock.      held: units of 1e-8 credit.
     """
@@ -62,6 +65,8 @@ class Call:
     gateway_key: str | None = None
     body: bytes = b""
     facts: Facts | None = None
+    alias: str | None = None
+    asked: Asked | None = None
     out: Outgoing | None = None
     cache_status: str = "sluicegate; fwd=bypass"
     cache_result: str = "bypass"

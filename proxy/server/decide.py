@@ -9,7 +9,7 @@ from proxy.config.settings import Auth
 from proxy.core.holds import OpenHold
 from proxy.core.limits import drawn
 from proxy.core.prices import FLAT, FREE
-from proxy.core.pricing import RESPONSES_OUTPUT_MAX, Unit, asked, ceiling
+from proxy.core.pricing import RESPONSES_OUTPUT_MAX, Asked, Unit, asked, ceiling
 from proxy.errors import ProxyError
 from proxy.server import local, owning
 from proxy.server.call import Call
@@ -77,6 +77,7 @@ def _set_hold(call: Call, parts: Parts) -> None:
     if call.mcp is not None:
         if call.mcp.method == "tools/call":
             price = policy.prices.find("suites", unquote(call.match.values["suite"])) or FREE
+            call.asked = Asked(Unit.CALL)
             call.hold = OpenHold(parts.new_id(), price.per_call, is_call=True, input_bytes=0, price=price)
     elif name in _UNITS:
         unit, kind = _UNITS[name]
@@ -86,7 +87,7 @@ def _set_hold(call: Call, parts: Parts) -> None:
             price_or_none = FLAT
         default = RESPONSES_OUTPUT_MAX if name == "responses" else None
         chained = owning.parent_tokens(call, parts) if name == "responses" else 0
-        what = asked(unit, call.facts, default_output=default, parent_tokens=chained)
+        what = call.asked = asked(unit, call.facts, default_output=default, parent_tokens=chained)
         most = _unpriced(call) if price_or_none is None else ceiling(what, price_or_none, policy.estimate)
         call.hold = OpenHold(
             parts.new_id(),

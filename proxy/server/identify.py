@@ -25,7 +25,7 @@ async def identify(call: Call, parts: Parts) -> web.StreamResponse | None:
     elif parts.settings.auth is Auth.OPEN:
         call.team, call.key_id = _open_team(call), OPEN_KEY
     else:
-        found = call.policy.team_of_key(_shown(call))
+        found = _team_of(_shown(call), call, parts)
         if found is None:
             raise ProxyError(
                 "invalid_key",
@@ -34,6 +34,15 @@ async def identify(call: Call, parts: Parts) -> web.StreamResponse | None:
             )
         call.team, call.key_id = found
     return None
+
+
+def _team_of(shown: str, call: Call, parts: Parts) -> tuple[Team, str] | None:
+    """The team and id of a virtual key, of the policy files or issued; both are asked, so that both cost the same."""
+    issued = parts.keys.ring.find(shown, call.at_s)
+    found = call.policy.team_of_key(shown, call.at_s)
+    if found is None and issued is not None and (team := call.policy.teams.get(issued.team)) is not None:
+        return team, issued.id
+    return found
 
 
 def _open_team(call: Call) -> Team:
@@ -46,7 +55,7 @@ def _open_team(call: Call) -> Team:
 def _by_gateway_key(call: Call, shown: str) -> None:
     """The caller brings its own gateway key, whose digest is its identity."""
     call.gateway_key = shown
-    found = call.policy.team_of_key(shown)
+    found = call.policy.team_of_key(shown, call.at_s)
     if found is not None:
         call.team, call.key_id = found
     else:

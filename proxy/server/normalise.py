@@ -78,6 +78,7 @@ def _apply_alias(call: Call) -> None:
     facts = call.facts
     if facts is None or facts.model is None or (meant := call.policy.aliases.get(facts.model)) is None:
         return
+    call.alias = facts.model
     model = members(call.body)["model"]
     call.body = splice(call.body, [(model.start, model.end, orjson.dumps(meant))])
     call.facts = facts._replace(model=meant, digest=sha256(call.body).digest())

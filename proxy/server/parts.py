@@ -15,10 +15,12 @@ from proxy.server.exchange import Exchanges
 from proxy.server.heads import Heads
 from proxy.server.in_flight import InFlight
 from proxy.server.judge import Judge
+from proxy.server.keys import Keys
 from proxy.server.known import Known
 from proxy.server.operations import Operations
 from proxy.server.promises import Promises
 from proxy.server.upstream import Upstream
+from proxy.stores.spanfile import SpanFile
 
 
 @dataclass(slots=True)
@@ -56,6 +58,8 @@ class Parts:
     exchanges: Exchanges
     operations: Operations
     owners: Owners
+    keys: Keys
+    spans: SpanFile
     in_flight: InFlight
     heads: Heads
     cache: Cache

@@ -43,7 +43,7 @@ async def recall(call: Call, parts: Parts) -> web.StreamResponse | None:
         call.cache_result = "miss"
         call.cache_status = "sluicegate; fwd=" + ("request" if wanted.no_cache else "uri-miss")
         if not call.anew and not wanted.no_cache and (entry := await parts.cache.get(caching.key)) is not None:
-            if _is_fresh(call, entry, parts):
+            if is_fresh(call, entry, parts):
                 return hits.serve(call, parts, entry)
             call.cache_status = "sluicegate; fwd=stale"
     else:
@@ -55,7 +55,7 @@ async def recall(call: Call, parts: Parts) -> web.StreamResponse | None:
     return None
 
 
-def _is_fresh(call: Call, entry: Entry, parts: Parts) -> bool:
+def is_fresh(call: Call, entry: Entry, parts: Parts) -> bool:
     """Whether a stored answer may be given; one that is too old is kept at hand for when the gateway fails."""
     assert call.caching is not None
     decision, wanted = call.caching.decision, call.caching.steer

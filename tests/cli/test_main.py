@@ -17,7 +17,11 @@ def a_process(*arguments, **options):
     )
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["serve", "--help"], ["env"], ["run", "--help"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["--version"], ["serve", "--help"], ["env"], ["run", "--help"],
+     ["policy", "--help"], ["policy", "diff", "--help"]],
+)  # fmt: skip
 def test_help_loads_none_of_what_serving_needs(arguments):
     """It is what keeps `--help` under 0.3 s."""
     code = (

@@ -76,7 +76,7 @@ def test_everything_that_acts_can_be_said(tmp_path):
 
 def test_a_key_of_a_file_finds_its_team(tmp_path):
     policy = load_policies(a_folder(tmp_path, a=f'teams: {{ search: {{ keys: [{{ id: ci, sha256: "{CI}" }}] }} }}'))
-    assert policy.team_of_key("sk-ci") == (policy.teams["search"], "ci")
+    assert policy.team_of_key("sk-ci", 0.0) == (policy.teams["search"], "ci")
 
 
 def test_without_files_the_default_holds(tmp_path):
@@ -315,3 +315,32 @@ WRONG_LIMITS = [
 def test_a_limit_that_is_wrong_is_said_with_its_place(tmp_path, text, problem):
     found = problems_of(tmp_path, a=text)
     assert any(problem in line and line.startswith("a.yaml:1:") for line in found), found
+
+
+@pytest.mark.parametrize(
+    ("written", "expires_s"),
+    [
+        ("2027-01-31", 1_801_353_600.0),
+        ('"2027-01-31"', 1_801_353_600.0),
+        ("2027-01-31T09:00:00+09:00", 1_801_353_600.0),
+        ("2027-01-31 00:00:00", 1_801_353_600.0),
+    ],
+)
+def test_a_key_of_a_file_expires_at_an_instant(tmp_path, written, expires_s):
+    text = f'teams: {{ search: {{ keys: [{{ id: ci, sha256: "{CI}", expires: {written} }}] }} }}'
+    policy = load_policies(a_folder(tmp_path, a=text))
+    assert policy.team_of_key("sk-ci", expires_s - 1) is not None
+    assert policy.team_of_key("sk-ci", expires_s) is None
+
+
+@pytest.mark.parametrize("written", ["soon", "90", '"2027-13-01"', "[]"])
+def test_what_is_no_instant_is_a_problem(tmp_path, written):
+    text = f'teams: {{ search: {{ keys: [{{ id: ci, sha256: "{CI}", expires: {written} }}] }} }}'
+    with pytest.raises(PolicyProblems, match=r"a\.yaml:1:\d+: teams\.search\.keys\.0\.expires: .* instant, such as"):
+        load_policies(a_folder(tmp_path, a=text))
+
+
+def test_a_date_that_is_none_is_a_problem(tmp_path):
+    text = f'teams: {{ search: {{ keys: [{{ id: ci, sha256: "{CI}", expires: 2027-13-01 }}] }} }}'
+    with pytest.raises(PolicyProblems, match=r"a\.yaml: holds what looks like a date and is none"):
+        load_policies(a_folder(tmp_path, a=text))

@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from proxy.core.accounts import PRUNED_FROM, Accounts, Why
 from proxy.core.facts import Facts
 from proxy.core.ledger import Basis, Charge, Ending, Hold, Outcome, Projection, Settle, Void
-from proxy.core.limits import Budget, Each, Match, drawn
+from proxy.core.limits import Budget, Each, Match, drawn, within_reach
 from proxy.core.windows import Calendar, Per, Sliding
 from tests.stories import play
 
@@ -255,3 +255,63 @@ def test_ended_windows_of_many_keys_do_not_pile_up_and_open_ones_all_stay(window
     assert kept <= PRUNED_FROM if settled else kept == 8 * (PRUNED_FROM // 2)
     for number in range(PRUNED_FROM // 2):
         assert accounts.judge(facts(key=f"k{number}-7"), 60, 7 * 7200.0).why is (Why.EXHAUSTED if settled else Why.BUSY)
+
+
+def spend(accounts, name, amount, at_s=0.0, **about):
+    accounts.hold(name, facts(**about), amount, at_s)
+    accounts.end(name, amount)
+
+
+def test_a_share_that_is_reached_is_told_once_in_a_window():
+    accounts = Accounts([Budget("b", 100, DAY, warn_at=(0.8, 0.5))])
+    told = []
+    for number, amount in enumerate((49, 1, 20, 40, 5)):
+        spend(accounts, f"h{number}", amount)
+        told.append([one.share for one in accounts.crossed()])
+    assert told == [[], [0.5], [], [0.8], []]
+    spend(accounts, "next", 90, DAY_S)
+    assert [(one.share, one.settled, one.amount) for one in accounts.crossed()] == [(0.5, 90, 100), (0.8, 90, 100)]
+    (standing,) = accounts.standing(accounts.budgets[0], DAY_S)
+    assert standing.reached == (0.5, 0.8)
+
+
+def test_a_share_of_a_sliding_window_is_told_again_when_it_was_left_in_between():
+    accounts = Accounts([Budget("b", 100, Sliding(60.0), warn_at=(0.5,))])
+    spend(accounts, "h1", 60)
+    spend(accounts, "h2", 10, 30.0)
+    assert len(accounts.crossed()) == 1
+    spend(accounts, "h3", 30, 61.0)
+    assert accounts.crossed() == []
+    spend(accounts, "h4", 10, 62.0)
+    assert len(accounts.crossed()) == 1
+
+
+def test_what_is_filled_in_at_a_start_was_told_before():
+    accounts = Accounts([Budget("b", 100, DAY, warn_at=(0.5, 0.8))])
+    accounts.spent(facts(), 60, 0.0, kind=Calendar)
+    spend(accounts, "h1", 25)
+    assert [one.share for one in accounts.crossed()] == [0.8]
+
+
+def test_each_account_of_a_budget_stands_for_itself_and_may_be_named():
+    budget = Budget("b", 100, DAY, each=Each.KEY, amounts={"ci": 40})
+    accounts = Accounts([budget])
+    spend(accounts, "h1", 10, key="ci")
+    spend(accounts, "h2", 20, key="k")
+    assert {(one.group, one.amount, one.left, one.ends_s) for one in accounts.standing(budget, 1.0)} == {
+        (("red", "ci"), 40, 30, DAY_S),
+        (("red", "k"), 100, 80, DAY_S),
+    }
+    assert [one.left for one in accounts.standing(budget, 1.0, ("red", "new"))] == [100]
+
+
+def test_within_reach_are_budgets_whose_calls_a_key_could_make():
+    budgets = (
+        Budget("all", 1, DAY),
+        Budget("red", 1, DAY, Match(team="red")),
+        Budget("blue", 1, DAY, Match(team="blue")),
+        Budget("dear", 1, DAY, Match(model="*opus*"), instead_of="all"),
+        Budget("ci", 1, DAY, Match(team="red", key="ci"), instead_of="red"),
+    )
+    assert [one.name for one in within_reach(budgets, "red", "ci")] == ["all", "dear", "ci"]
+    assert [one.name for one in within_reach(budgets, "red", "k")] == ["all", "red", "dear"]

@@ -30,17 +30,17 @@ POLICY = Policy(teams={"search": SEARCH, "batch": BATCH})
     ],
 )
 def test_a_key_names_its_team_and_nothing_else_does(secret, expected):
-    assert POLICY.team_of_key(secret) == expected
+    assert POLICY.team_of_key(secret, 0.0) == expected
 
 
 def test_the_stand_in_for_unknown_keys_is_no_team():
     """Even a key whose digest were all zeros, which the stand-in has, would find nobody."""
-    assert Policy(teams={}).team_of_key("anything") is None
+    assert Policy(teams={}).team_of_key("anything", 0.0) is None
 
 
 def test_without_policy_files_everybody_without_a_key_is_team_default():
     assert DEFAULT_POLICY.team_of_open() == Team("default")
-    assert DEFAULT_POLICY.team_of_key("anything") is None
+    assert DEFAULT_POLICY.team_of_key("anything", 0.0) is None
 
 
 def test_without_an_open_team_nobody_comes_in_without_a_key():

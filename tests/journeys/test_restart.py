@@ -2,15 +2,17 @@
 
 import contextlib
 import itertools
+import json
 import os
 import signal
+import subprocess
 import threading
 from collections import Counter
 
 import httpx2
 import pytest
 
-from tests.journeys.programs import serving
+from tests.journeys.programs import command, environment, serving
 
 IMAGE = {"model": "image-lab-small", "prompt": "x"}
 RULES = """
@@ -143,4 +145,47 @@ def test_a_second_process_on_the_same_books_is_told_so(home, gateway, tmp_path):
     with place(home, gateway, tmp_path) as program:
         with pytest.raises(AssertionError, match="in use by another process"), place(home, gateway, tmp_path):
             pass
+        assert program.stop() == 0
+
+
+def told(home, tmp_path, *arguments, code=0):
+    """What a command says of the books, with no proxy running."""
+    rest = ("--policies", str(tmp_path / "rules"), "--data", str(tmp_path / "data"), "--admin-listen", "127.0.0.1:1")
+    done = subprocess.run(
+        command(*arguments, *rest, "--json"),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        cwd=home,
+        env=environment(home),
+    )
+    assert done.returncode == code, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_what_a_crash_cut_off_is_in_doubt_until_somebody_says_what_it_cost(home, gateway, tmp_path):
+    gateway.arm("hang", times=1)
+    with place(home, gateway, tmp_path) as program:
+        url = program.url("listens on")
+
+        def call():
+            with contextlib.suppress(httpx2.HTTPError):
+                httpx2.post(f"{url}/v1/images/generate", json=IMAGE, timeout=60)
+
+        caller = threading.Thread(target=call)
+        caller.start()
+        while not gateway.seen():
+            assert caller.is_alive()
+        os.kill(program.process.pid, signal.SIGKILL)
+        program.process.wait()
+        caller.join()
+    (doubt,) = told(home, tmp_path, "ledger", "doubts")["unknown"]
+    assert (doubt["model"], doubt["held"]) == (IMAGE["model"], "10")
+    how = ("ledger", "resolve", doubt["hold"], "--credits", "4", "--reason", "the gateway's bill says so")
+    assert told(home, tmp_path, *how)["credits"] == "4"
+    assert told(home, tmp_path, "ledger", "doubts") == {"unknown": [], "uncertain": []}
+    assert told(home, tmp_path, "ledger", "verify")["ok"]
+    with place(home, gateway, tmp_path) as program:
+        assert limit(program.url("listens on")) == (4.0, 0.0)
         assert program.stop() == 0

@@ -148,6 +148,31 @@ async def test_a_refusal_names_the_budget_and_when_it_reopens(gateway):
         assert [(row["name"], row["spent"], row["left"]) for row in shown] == [("lunch", "50", "10")]
 
 
+async def test_a_key_sees_every_budget_within_its_reach_and_no_account_of_others(gateway):
+    gateway.set_credits("alpha", 10**6 * CREDIT)
+    image = {"model": "image-lab-large", "prompt": "x"}
+    budgets = (
+        Budget("all", 900 * CREDIT, DAY),
+        Budget("mine", 500 * CREDIT, DAY, match=Match(team="red")),
+        Budget("theirs", 500 * CREDIT, DAY, match=Match(team="blue")),
+        Budget("each-key", 300 * CREDIT, DAY, each=Each.KEY),
+        Budget("dear", 200 * CREDIT, Sliding(3600.0), match=Match(model="*large*")),
+        Budget("by-model", 100 * CREDIT, DAY, each=Each.MODEL),
+    )
+    async with proxied(gateway.url, policy(*budgets), auth="keys") as front:
+        assert (await front.post("/v1/images/generate", image, headers=key("blue"))).status == 200
+        await front.running.parts.books.written()
+        shown = (await front.get("/-/budget", headers=key("red"))).json["limits"]
+        assert [(row["name"], row["group"], row["match"], row["left"]) for row in shown] == [
+            ("all", None, None, "850"),
+            ("mine", None, None, "500"),
+            ("each-key", "red-1", None, "300"),
+            ("dear", None, {"model": "*large*"}, "150"),
+            ("by-model", "image-lab-large", None, "50"),
+        ]
+        assert all(row["resets_at"] for row in shown)
+
+
 async def test_a_tool_call_over_budget_is_told_in_json_rpc(gateway):
     call = {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "add", "arguments": {"a": 1, "b": 2}}}
     async with proxied(gateway.url, policy(Budget("tools", 3 * CREDIT, DAY, match=Match(suite="calc")))) as front:

@@ -57,10 +57,17 @@ def routes() -> str:
     return table(["route", "method", "path", "what it is", "at the gateway"], rows)
 
 
+def api() -> str:
+    from proxy.admin.table import CALLS
+
+    return table(["method", "path", "what it is"], ([row.method, code(row.path), row.says] for row in CALLS))
+
+
 TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "settings": settings,
     "routes": routes,
     "commands": commands,
+    "api": api,
     "metrics": metrics,
 }
 

@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from proxy.core.facts import Facts
-from proxy.core.ledger import Basis, Charge, Ending, Expire, Hold, Outcome, Settle, Void
+from proxy.core.ledger import Adjust, Basis, Charge, Ending, Expire, Hold, Outcome, Settle, Void
 from proxy.core.limits import Budget, Each
+from proxy.core.spending import Total
 from proxy.core.windows import Calendar, Per, Sliding
 from proxy.stores.ledger.memory import MemoryLedger
 from proxy.stores.ledger.sqlite import SqliteLedger
@@ -78,3 +79,45 @@ async def test_a_late_settlement_is_booked_in_its_admissions_window(opened):
     charge = Charge(40, Basis.USAGE)
     assert await home.apply([Settle("a", charge, Ending.ANSWERED, NOW_S + 30)]) == [Outcome.OK]
     assert home.projection.accounts.used(BUDGETS[0], (), NOW_S + 40) == (40, 0)
+
+
+def settled(name, amount, at_s, calls=0):
+    return [
+        Hold(name, RED, amount, at_s),
+        Settle(name, Charge(amount, Basis.USAGE, calls), Ending.ANSWERED, at_s + 1),
+    ]
+
+
+async def test_totals_are_per_quarter_of_an_hour_and_of_whole_ones(opened):
+    home = await opened()
+    quarter_s = NOW_S // 900 * 900
+    for name, at_s in (("a", quarter_s), ("b", quarter_s + 899), ("c", quarter_s + 900)):
+        await home.apply(settled(name, 10, at_s, calls=1))
+    await home.apply([Adjust("d", RED, -3, "because", "anna", quarter_s + 900)])
+    totals = await home.totals(quarter_s + 450)
+    assert sorted((total.begun_s, total.facts, total.credits, total.calls) for total in spent(totals)) == [
+        (quarter_s, RED, 20, 2),
+        (quarter_s + 900, RED, 7, 1),
+    ]
+    assert [total.credits for total in spent(await home.totals(quarter_s + 900))] == [7]
+
+
+def spent(totals):
+    """Summed up, as homes may tell one quarter in several rows."""
+    sums = {}
+    for total in totals:
+        was = sums.get((total.begun_s, total.facts), (0, 0))
+        sums[total.begun_s, total.facts] = (was[0] + total.credits, was[1] + total.calls)
+    return [Total(*place, *figures) for place, figures in sums.items()]
+
+
+async def test_entries_are_read_page_by_page_in_the_order_they_were_written(opened):
+    home = await opened()
+    for name in ("a", "b"):
+        await home.apply(settled(name, 10, NOW_S))
+    first = await home.entry_page(0, 3)
+    rest = await home.entry_page(first[-1]["id"], 3)
+    assert [entry["kind"] for entry in [*first, *rest]] == ["hold", "settle", "hold", "settle"]
+    assert [entry["hold"] for entry in [*first, *rest]] == ["a", "a", "b", "b"]
+    assert await home.entry_page(rest[-1]["id"], 3) == []
+    assert list(await home.verify()) == []

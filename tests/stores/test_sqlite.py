@@ -308,3 +308,18 @@ async def test_more_rows_than_one_statement_takes_are_all_written(tmp_path):
     await asyncio.gather(*(home.apply([Hold(f"h{n}", RED, 1, NOW_S)]) for n in range(2500)))
     assert await home._all("SELECT count(*) FROM entries") == [(2500,)]
     await home.close()
+
+
+async def test_a_backup_is_whole_and_the_owners_alone_and_never_over_a_file(tmp_path):
+    ledger = await SqliteLedger.open(tmp_path / "ledger.db", now_s=0.0)
+    await ledger.apply([Hold("a", Facts("red", "k", "chat"), 5, 0.0)])
+    path = tmp_path / "backups" / "copy.db"
+    await ledger.backup(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    with pytest.raises(LedgerUnavailable, match="cannot be written"):
+        await ledger.backup(path)
+    await ledger.close()
+    copy = await SqliteLedger.open(path, now_s=1.0)
+    assert (copy.unknown, list(await copy.verify())) == ({"a"}, [])
+    await copy.close()

@@ -9,16 +9,22 @@ somebody waits for, after `LATER_S` when none comes, or when `push` is called.
 """
 
 import asyncio
-from collections.abc import Sequence
-from typing import Final, Protocol
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol
 
 from proxy.core.ledger import HoldState, Outcome, Projection, Step
 from proxy.core.limits import Budget
 from proxy.core.operations import Operation
 from proxy.core.riders import KeptKey, KeptOutcome, KeptOwner, KeptTurn
+from proxy.core.spending import Total
 
 LATER_S: Final = 0.02
 """How long a batch that nobody waits for may stay unwritten."""
+
+
+Entry = Mapping[str, Any]
+"""One entry for export: id, kind, hold, at_s, its facts, credits and what else its kind has."""
 
 
 class LedgerUnavailable(Exception):
@@ -87,6 +93,22 @@ class LedgerStore(Protocol):
 
     async def turns(self, since_s: float) -> Sequence[KeptTurn]:
         """Turns taken or written since an instant, and those never written, oldest first."""
+        ...
+
+    async def totals(self, since_s: float) -> Sequence[Total]:
+        """What was spent since an instant, per quarter of an hour and kind of call."""
+        ...
+
+    async def entry_page(self, after: int, limit: int) -> Sequence[Entry]:
+        """So many entries after the one of a number, in the order they were written."""
+        ...
+
+    async def verify(self) -> Sequence[str]:
+        """Everything that does not add up; empty when it does."""
+        ...
+
+    async def backup(self, path: Path) -> None:
+        """Write a whole copy into a new file; raises LedgerUnavailable."""
         ...
 
     async def close(self) -> None:

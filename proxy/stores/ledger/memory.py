@@ -3,6 +3,8 @@
 import asyncio
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
 from typing import Final
 
 from proxy.core.accounts import Accounts
@@ -10,6 +12,9 @@ from proxy.core.ledger import Adjust, HoldState, Outcome, Projection, Resolve, S
 from proxy.core.limits import Budget
 from proxy.core.operations import Operation
 from proxy.core.riders import KeptKey, KeptOutcome, KeptOwner, KeptTurn, Rider
+from proxy.core.spending import Total
+from proxy.stores.ledger.contract import Entry, LedgerUnavailable
+from proxy.stores.ledger.rows import QUARTER_S
 from proxy.stores.ledger.shelves import Shelves
 
 ENTRIES_MAX: Final = 10_000
@@ -106,5 +111,37 @@ class MemoryLedger:
         """Turns taken or written since an instant, and those never written, oldest first."""
         return self.shelves.turns_since(since_s)
 
+    async def totals(self, since_s: float) -> list[Total]:
+        """What was spent since an instant, of the entries that are kept."""
+        found = []
+        for step in self.entries:
+            if isinstance(step, Adjust):
+                found.append(Total(_quarter_s(step.at_s), step.facts, step.credits, 0))
+            elif isinstance(step, Settle) and (state := self.projection.known(step.hold)) is not None:
+                # What was resolved by hand since counts as it was resolved.
+                found.append(Total(_quarter_s(state.at_s), state.facts, state.charged, step.charge.calls))
+        return [total for total in found if total.begun_s >= _quarter_s(since_s)]
+
+    async def entry_page(self, after: int, limit: int) -> list[Entry]:
+        """So many entries after the one of a number, of those that are kept."""
+        numbered = list(enumerate(self.entries, start=1))[after : after + limit]
+        return [
+            {"id": number, "kind": type(step).__name__.lower(), **asdict(step)}
+            for number, step in numbered
+            if is_dataclass(step)
+        ]
+
+    async def verify(self) -> list[str]:
+        """Memory adds up by itself."""
+        return []
+
+    async def backup(self, path: Path) -> None:
+        """There is no file to copy."""
+        raise LedgerUnavailable(f"the books are in memory only, so there is nothing for {path}")
+
     async def close(self) -> None:
         """Nothing to let go of."""
+
+
+def _quarter_s(at_s: float) -> float:
+    return at_s // QUARTER_S * QUARTER_S

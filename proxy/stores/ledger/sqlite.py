@@ -22,9 +22,10 @@ from proxy.core.ledger import Adjust, HoldState, Outcome, Phase, Projection, Ste
 from proxy.core.limits import Budget
 from proxy.core.operations import Operation
 from proxy.core.riders import KeptKey, KeptOutcome, KeptOwner, KeptTurn, Rider
+from proxy.core.spending import Total
 from proxy.core.windows import Calendar, Sliding
-from proxy.stores.ledger import reading, schema
-from proxy.stores.ledger.contract import LATER_S, CannotOpen, LedgerUnavailable
+from proxy.stores.ledger import archive, reading, schema
+from proxy.stores.ledger.contract import LATER_S, CannotOpen, Entry, LedgerUnavailable
 from proxy.stores.ledger.migrate import migrate
 from proxy.stores.ledger.rows import QUARTER_S, Row, facts_of, quarter, row, values
 from proxy.units import Credits
@@ -259,6 +260,21 @@ class SqliteLedger:
     async def turns(self, since_s: float) -> list[KeptTurn]:
         """Turns taken or written since an instant, and those never written, oldest first."""
         return await reading.turns(self._all, since_s)
+
+    async def totals(self, since_s: float) -> list[Total]:
+        """What was spent since an instant, per quarter of an hour and kind of call."""
+        return await archive.totals(self._all, since_s)
+
+    async def entry_page(self, after: int, limit: int) -> list[Entry]:
+        """So many entries after the one of a number, in the order they were written."""
+        return await archive.entries(self._all, after, limit)
+
+    async def backup(self, path: Path) -> None:
+        """Write a whole copy into a new file; raises LedgerUnavailable. Nothing is admitted meanwhile."""
+        try:
+            await archive.copy(self._all, path)
+        except (OSError, sqlite3.Error) as error:
+            raise LedgerUnavailable(f"{path} cannot be written ({error})") from error
 
     async def verify(self) -> list[str]:
         """Everything in the file that does not add up; empty when it does."""

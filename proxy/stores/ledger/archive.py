@@ -1,0 +1,37 @@
+"""What is read from a ledger's file for people: totals since an instant, entries page by page, and a copy of it all."""
+
+import os
+from pathlib import Path
+from typing import Any, Final
+
+from proxy.core.spending import Total
+from proxy.stores.ledger.contract import Entry
+from proxy.stores.ledger.reading import TOTALS_SINCE, Ask
+from proxy.stores.ledger.rows import QUARTER_S, facts_of, quarter
+from proxy.stores.ledger.schema import FACTS
+
+COLUMNS: Final = (
+    "id", "kind", "hold", "at_s", *FACTS, "credits", "calls", "basis", "ending", "uncertain", "reason", "who",
+)  # fmt: skip
+
+_ENTRIES: Final = f"SELECT {', '.join(COLUMNS)} FROM entries WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
+
+
+async def totals(ask: Ask, since_s: float) -> list[Total]:
+    """Totals of the quarters of an hour that ended after an instant."""
+    rows: Any = await ask(TOTALS_SINCE, quarter(max(since_s, 0.0)))
+    return [Total(place * QUARTER_S, facts_of(names), spent, calls) for place, spent, calls, *names in rows]
+
+
+async def entries(ask: Ask, after: int, limit: int) -> list[Entry]:
+    """So many entries after one, in the order they were written."""
+    rows: Any = await ask(_ENTRIES, after, limit)
+    return [dict(zip(COLUMNS, row, strict=True)) for row in rows]
+
+
+async def copy(ask: Ask, path: Path) -> None:
+    """A whole, compact copy in a new file; raises OSError and sqlite3 errors."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # Made here, so that it is the owner's alone from its first byte on.
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    await ask("VACUUM INTO ?", str(path))
