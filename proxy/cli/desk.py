@@ -76,15 +76,18 @@ class Desk:
     def running(
         self, method: str, path: str, query: Mapping[str, str], body: Mapping[str, Any] | None
     ) -> tuple[int, Any] | None:
-        """Status and JSON from the admin listener, None where nothing listens."""
+        """Status and JSON from the admin listener; None where nothing listens, and the ledger would be here."""
         address = self.settings.admin_listen
         connection = HTTPConnection(_WILDCARDS.get(address.host, address.host), address.port, timeout=NOBODY_S)
         try:
             connection.connect()
             connection.sock.settimeout(TIMEOUT_S)
-        except OSError:
+        except OSError as error:
             connection.close()
-            return None
+            if address.is_loopback or address.host in _WILDCARDS:
+                return None
+            # The books of another machine's proxy are not here.
+            raise click.ClickException(f"no proxy answers at {address} ({error.strerror or error})") from error
         headers = {"Accept": "application/json", "Content-Type": "application/json"}
         if self.settings.admin_token is not None:
             headers["Authorization"] = f"Bearer {self.settings.admin_token.reveal()}"

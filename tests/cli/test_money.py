@@ -132,3 +132,10 @@ def test_something_else_on_the_admin_address_is_no_proxy(shown, monkeypatch, cap
         monkeypatch.setenv("SLUICEGATE_ADMIN_LISTEN", one.proxy.data_url.removeprefix("http://"))
         assert run_command(["budget", "list"]) == 1
         assert "check --admin-listen" in capsys.readouterr().err
+
+
+def test_the_books_of_another_machine_are_not_looked_for_here(monkeypatch, capsys):
+    monkeypatch.setenv("SLUICEGATE_ADMIN_LISTEN", "nowhere.invalid:8788")
+    monkeypatch.setenv("SLUICEGATE_ADMIN_TOKEN", "t-0123456789")
+    assert run_command(["budget", "list"]) == 1
+    assert "no proxy answers at nowhere.invalid:8788" in capsys.readouterr().err

@@ -3,9 +3,11 @@
 import asyncio
 import hashlib
 import re
+from dataclasses import replace
 
 import pytest
 
+from proxy.core.keyring import Keyring
 from proxy.core.policy import KeyRef, Policy, Team
 from proxy.server.keys import FILE, Keys, KeyTaken
 from proxy.stores.ledger.contract import CannotOpen
@@ -88,6 +90,20 @@ async def test_a_team_that_leaves_the_policy_takes_its_keys_along(front):
     assert await called(front, said["key"]) == 401
     _, shown = await front.admin("GET", "/api/keys")
     assert shown["keys"][-1]["state"] == "no such team"
+
+
+async def test_refused_keys_are_not_told_apart_by_their_answer(front, tmp_path):
+    revoked = (await issue(front, team="blue", id="anna"))["key"]
+    await front.admin("DELETE", "/api/keys/anna")
+    expired = (await issue(front, team="blue", id="bo", expires="1h"))["key"]
+    ring = front.running.parts.keys.ring
+    ended = [replace(one, expires_s=1.0) if one.id == "bo" else one for one in ring.issued.values()]
+    front.running.parts.keys.ring = Keyring(bytes.fromhex((tmp_path / FILE).read_text()), ended)
+    answers = set()
+    for key in (revoked, expired, "sg-" + "0" * 48, "sk-other", "x"):
+        reply = await front.get("/-/budget", headers={"x-api-key": key})
+        answers.add((reply.status, reply.body.replace(reply.json["request_id"].encode(), b"")))
+    assert len(answers) == 1
 
 
 @pytest.mark.parametrize(
