@@ -62,8 +62,8 @@ REBUILT: Final = f"""
 _ENDED: Final = f"""
     SELECT held.at_s, {_OF_HELD}, held.credits, ended.kind, ended.credits, ended.uncertain,
         EXISTS (SELECT 1 FROM entries WHERE hold = held.hold AND kind = 'resolve')
-    FROM entries AS held JOIN entries AS ended ON ended.hold = held.hold AND ended.kind IN ('settle', 'void')
-    WHERE held.kind = 'hold' AND held.hold = ?
+    FROM entries AS held JOIN entries AS ended ON ended.hold = held.hold AND ended.kind IN ('settle', 'void', 'expire')
+    WHERE held.kind = 'hold' AND held.hold = ? ORDER BY ended.kind = 'expire' LIMIT 1
 """  # noqa: S608  (names of this file, no input)
 
 _DOUBTFUL: Final = f"""
@@ -75,7 +75,7 @@ _DOUBTFUL: Final = f"""
 
 
 async def ended_hold(ask: Ask, hold: str) -> HoldState | None:
-    """A hold that was settled or voided, as its entries left it."""
+    """A hold that ended, as its entries left it."""
     for found in await ask(_ENDED, hold):
         return _ended(found)
     return None
@@ -86,9 +86,12 @@ async def doubtful(ask: Ask) -> list[tuple[str, HoldState]]:
     return [(hold, _ended(found)) for hold, *found in await ask(_DOUBTFUL)]
 
 
+_PHASES: Final = {"settle": Phase.SETTLED, "void": Phase.VOIDED, "expire": Phase.EXPIRED}
+
+
 def _ended(found: Any) -> HoldState:
     at_s, *names, held, kind, charged, uncertain, resolved = found
-    phase = Phase.SETTLED if kind == "settle" or resolved else Phase.VOIDED
+    phase = Phase.SETTLED if resolved else _PHASES[kind]
     doubt = bool(uncertain) and not resolved
     return HoldState(facts_of(names), phase, Credits(held), at_s, Credits(charged), doubt)
 
