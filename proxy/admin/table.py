@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from proxy.admin import budgets, explain, keys, ledger, policies, reconciliation, usage
+from proxy.admin import budgets, cache, explain, keys, ledger, policies, reconciliation, usage
 from proxy.admin.call import Asked, Refused, Row
 from proxy.server.parts import Parts
 
@@ -22,6 +22,9 @@ CALLS: Final[tuple[Row, ...]] = (
     Row("POST", "/api/ledger/backup",   ledger.backup,    "copy the ledger into a file beside it", changes=True),
     Row("GET",  "/api/ledger/doubts",   ledger.doubts,    "calls whose cost only the gateway knows"),
     Row("POST", "/api/ledger/resolve",  ledger.resolve,   "say what such a call has cost", changes=True),
+    Row("GET",  "/api/cache",           cache.stats,      "how much is stored of earlier answers"),
+    Row("GET",  "/api/cache/entries",   cache.entries,    "the largest stored answers, without what they say"),
+    Row("POST", "/api/cache/purge",     cache.purge,      "take stored answers away", changes=True),
     Row("GET",  "/api/reconcile",       reconciliation.show,    "the gateway's balance beside the ledger, as last compared"),
     Row("POST", "/api/reconcile",       reconciliation.compare, "ask the gateway now, and compare", changes=True),
 )

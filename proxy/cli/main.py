@@ -39,6 +39,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("usage",   "Money",    "Show what was spent, by team, key, model, route or day."),
     Command("ledger",  "Money",    "Check, export and copy the books; say what calls in doubt have cost."),
     Command("reconcile", "Money",  "Compare the gateway's balance with the ledger."),
+    Command("cache",   "Cache",    "Show and purge stored answers."),
     Command("key",     "Keys",     "Issue, list, replace and revoke virtual keys."),
     Command("env",     "Clients",  "Print the variables that point clients at the proxy."),
     Command("run",     "Clients",  "Run one command with those variables set."),

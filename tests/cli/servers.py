@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,8 @@ from typing import Any
 from proxy.config.policyfile import load_policies
 from proxy.config.settings import LogFormat
 from proxy.config.sources import load
+from proxy.emulator.gateway import Options
+from proxy.emulator.gateway import running as emulated
 from proxy.observe.log import RequestLog
 from proxy.server.app import Doubles, Running, running
 
@@ -37,10 +39,11 @@ class Served:
 
 
 @contextmanager
-def served(policies: str, upstream: str = "http://127.0.0.1:1", **flags: Any) -> Iterator[Served]:
-    """A proxy on the policies of a folder, with its ledger in `data/`."""
-    given = {"upstream": upstream, "listen": "127.0.0.1:0", "admin_listen": "127.0.0.1:0", "data": "data", **flags}
-    settings = load({**given, "policies": policies}, {"SLUICEGATE_UPSTREAM_KEY": "sk-emu-alpha-1"}, None)
+def served(
+    policies: str, upstream: str = "http://127.0.0.1:1", *, emulate: bool = False, **flags: Any
+) -> Iterator[Served]:
+    """A proxy on the policies of a folder, with its ledger in `data/`. emulate: with a gateway's double behind it."""
+    given = {"listen": "127.0.0.1:0", "admin_listen": "127.0.0.1:0", "data": "data", **flags}
     policy = load_policies(Path(policies))
     started: list[Served] = []
     ready, stop = threading.Event(), asyncio.Event()
@@ -48,7 +51,12 @@ def served(policies: str, upstream: str = "http://127.0.0.1:1", **flags: Any) ->
 
     async def serve() -> None:
         log = RequestLog(lines.append, form=LogFormat.JSON)
-        async with running(settings, policy, Doubles(log=log)) as proxy:
+        async with AsyncExitStack() as stack:
+            behind = (await stack.enter_async_context(emulated(Options(limits=False)))).url if emulate else upstream
+            settings = load(
+                {**given, "upstream": behind, "policies": policies}, {"SLUICEGATE_UPSTREAM_KEY": "sk-emu-alpha-1"}, None
+            )
+            proxy = await stack.enter_async_context(running(settings, policy, Doubles(log=log)))
             started.append(Served(asyncio.get_running_loop(), proxy, lines))
             ready.set()
             await stop.wait()
