@@ -46,7 +46,7 @@ async def look(parts: Parts) -> None:
 async def _ask(operation: Operation, parts: Parts) -> None:
     # Put off first: a question without an answer must not be asked again at once.
     parts.operations.ask(operation)
-    if parts.settings.credential is Credential.PROXY:
+    if parts.settings.credential is Credential.PROXY and parts.state.gateway_key is not None:
         # Where callers bring their own gateway keys, nobody but them can ask.
         await _poll(operation, parts)
     if parts.wall() - operation.begun_s > parts.state.policy.expires_after_s:
