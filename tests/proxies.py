@@ -22,6 +22,8 @@ from proxy.stores.ledger.contract import LedgerStore
 from proxy.stores.ledger.memory import MemoryLedger
 
 KEY = "sk-emu-alpha-1"
+NOW = {"X-Sluicegate-Wait-Max": "0"}
+"""The caller does not wait: the gateway's 429 is told instead of being waited out."""
 CHAT = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "hi"}]}
 NATIVE = {"model": "claude-sonnet-x", "max_tokens": 64, "messages": [{"role": "user", "content": "hi"}]}
 RESPONSE = {"model": "gpt-4o-mini", "input": [{"role": "user", "content": "hi"}]}

@@ -16,6 +16,7 @@ from proxy.core.head import host_allowed
 from proxy.server.cache import report
 from proxy.server.parts import Parts
 from proxy.server.reload import reload
+from proxy.server.waits import shares, told
 
 PARTS: Final = web.AppKey("parts", Parts)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -39,6 +40,7 @@ def make_app(parts: Parts) -> web.Application:
     app.router.add_post("/api/reload", _reload)
     for row in CALLS:
         app.router.add_route(row.method, row.path, _served(row))
+    app.router.add_get("/api/queue", _queue)
     add_relay(app, parts)
     return app
 
@@ -130,10 +132,18 @@ async def _reload(request: web.Request) -> web.Response:
     return _json(422 if problems else 200, {"problems": problems})
 
 
+async def _queue(request: web.Request) -> web.Response:
+    """Who waits, for what, and what is taken of each rate."""
+    queue = request.app[PARTS].queue
+    return _json(200, told(queue.scheduler, queue.now_s(), queue.waiting_bytes))
+
+
 async def _metrics(request: web.Request) -> web.Response:
     # In a thread: thousands of lines take a quarter of a second, and streams must not wait for them.
     parts = request.app[PARTS]
     metrics = parts.metrics
+    for name, share in shares(parts.queue.scheduler, parts.queue.now_s()).items():
+        metrics.set("upstream_limit_used_ratio", name, to=share)
     report(parts.cache, metrics)
     gauge(parts.books.accounts, metrics, parts.wall())
     body, content_type = await asyncio.to_thread(metrics.render, request.headers.get("Accept", ""))

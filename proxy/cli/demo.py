@@ -53,7 +53,7 @@ def demo(port: int | None, traffic: bool, every: float, once: bool, verbose: boo
 async def _demo(port: int | None, *, every_s: float | None, once: bool, verbose: bool) -> int:
     from aiohttp import ClientSession
 
-    from proxy.core.policy import DEFAULT_POLICY
+    from proxy.config.policyfile import load_policies
     from proxy.emulator.gateway import running as emulator_running
     from proxy.emulator.options import Options
     from proxy.server.app import running as proxy_running
@@ -64,7 +64,7 @@ async def _demo(port: int | None, *, every_s: float | None, once: bool, verbose:
         data = stack.enter_context(tempfile.TemporaryDirectory(prefix="sluicegate-demo-"))
         gateway = await stack.enter_async_context(emulator_running(Options(chunk_delay_s=CHUNK_DELAY_S)))
         settings = demo_settings(gateway.url, wanted, data, verbose=verbose)
-        proxy = await stack.enter_async_context(proxy_running(settings, DEFAULT_POLICY))
+        proxy = await stack.enter_async_context(proxy_running(settings, load_policies(Path(data) / "none")))
         session = await stack.enter_async_context(ClientSession())
         status, answer = await _call(session, proxy.data_url, PROOF)
         if status != 200:

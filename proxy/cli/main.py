@@ -46,6 +46,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("groups",  "Groups",   "Keep the member groups of a tenant in a file: pull, plan, apply."),
     Command("explain", "Diagnose", "Show what would become of a request, rule by rule, without sending it."),
     Command("check",   "Diagnose", "Check settings and policy files; says everything that is wrong."),
+    Command("simulate", "Diagnose", "Play traffic through a policy in virtual time: waits, shares, refusals, spend."),
     Command("doctor",  "Diagnose", "Look for what stands between here and a first answer."),
 )
 # fmt: on

@@ -8,32 +8,20 @@ import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from datetime import UTC
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from proxy.config.policymodel import (
-    NOT_YET,
-    BudgetModel,
-    CacheModel,
-    FileModel,
-    PriceModel,
-    TeamModel,
-    UnpricedModel,
-    model_at,
-)
+from proxy.config import made
+from proxy.config.policymodel import FileModel, TeamModel, UnpricedModel, model_at
 from proxy.config.problem import Problem, Problems, did_you_mean
 from proxy.config.yamlfile import YamlFile, read_yaml
 from proxy.core.deterministic import CacheRule
-from proxy.core.limits import Budget, Match
-from proxy.core.policy import DEFAULT_POLICY, WAIT_MAX_S, KeyRef, Policy, Team
-from proxy.core.prices import Price, PriceTable, Rule
-from proxy.core.windows import Calendar, Sliding
-
-_NOT_ENFORCED: Final = "this version does not enforce it yet"
+from proxy.core.limits import Budget, Rate
+from proxy.core.policy import DEFAULT_POLICY, WAIT_MAX_S, KeyRef, Policy, Team, credential_of_digest
+from proxy.core.prices import PriceTable, Rule
 
 
 class PolicyProblems(Problems):
@@ -41,22 +29,35 @@ class PolicyProblems(Problems):
 
 
 def load_policies(folder: Path) -> Policy:
-    """The policy of all files in a folder; `DEFAULT_POLICY` where there are none. Raises PolicyProblems."""
+    """The policy of all files in a folder and the gateway's own limits; raises PolicyProblems.
+
+    Where there are no files it is `DEFAULT_POLICY` with those limits.
+    """
     if not folder.is_dir():
-        return DEFAULT_POLICY
+        return replace(DEFAULT_POLICY, rates=made.gateway_rates())
     # Taken first: a file that changes while it is read is read again, and no change is missed.
     seen = digest(folder)
     merged = _Merged()
+    copies = []
     for path in sorted(folder.iterdir()):
         if path.suffix == ".yml":
             merged.problems.append(Problem(str(path), "is not read", "rename it to .yaml, or move it away"))
+        elif path.name == made.GATEWAY.name and path.is_file() and path.read_bytes() == made.GATEWAY.read_bytes():
+            copies.append(path)
         # Editors and mounts leave hidden files and folders beside the real ones.
         elif path.suffix == ".yaml" and not path.name.startswith("."):
             merged.read(path)
+    if merged.switches.get("gateway_limits") == "own":
+        for copy in copies:
+            merged.read(copy)
+    else:
+        merged.add_gateway()
     merged.check()
     if merged.problems:
         raise PolicyProblems(merged.problems)
-    return replace(merged.policy() if merged.files else DEFAULT_POLICY, digest=seen)
+    if not merged.files:
+        return replace(DEFAULT_POLICY, rates=made.gateway_rates(), digest=seen)
+    return replace(merged.policy(), digest=seen)
 
 
 def digest(folder: Path) -> str:
@@ -79,6 +80,8 @@ class _Merged:
     teams: dict[str, Team] = field(default_factory=dict)
     switches: dict[str, Any] = field(default_factory=dict)
     budgets: list[Budget] = field(default_factory=list)
+    rates: list[Rate] = field(default_factory=list)
+    members: dict[str, str] = field(default_factory=dict)
     rules: list[Rule] = field(default_factory=list)
     aliases: dict[str, str] = field(default_factory=dict)
     cache: list[CacheRule] = field(default_factory=list)
@@ -103,17 +106,35 @@ class _Merged:
         for index, budget in enumerate(model.budgets):
             place = file.place(["budgets", index, "name"])
             self._first(("budget", budget.name), place, f"budgets.{index}.name: the budget {budget.name!r}")
-            self.budgets.append(_budget(budget, file.place(["budgets", index])))
+            self.budgets.append(made.budget(budget, file.place(["budgets", index])))
+        for index, rate in enumerate(model.rates):
+            place = file.place(["rates", index, "name"])
+            self._first(("rate", rate.name), place, f"rates.{index}.name: the rate {rate.name!r}")
+            self.rates.append(made.rate(rate, file.place(["rates", index])))
+        for member, digests in model.members.items():
+            for index, digest in enumerate(digests):
+                title = f"members.{member}.{index}: the key"
+                self._first(("member of", digest.lower()), file.place(["members", member, index]), title)
+                self.members[credential_of_digest(digest)] = member
         for index, price in enumerate(model.prices):
-            self.rules.append(_rule(price, file.place(["prices", index])))
+            self.rules.append(made.rule(price, file.place(["prices", index])))
         for index, kept in enumerate(model.cache):
-            self.cache.append(_cache_rule(kept, file.place(["cache", index])))
+            self.cache.append(made.cache_rule(kept, file.place(["cache", index])))
         for alias, stands_for in model.aliases.items():
             self._first(("alias", alias), file.place(["aliases", alias]), f"aliases.{alias}: the alias")
             self.aliases[alias] = stands_for
         for name in model.model_fields_set - MERGED:
             self._first((name,), file.place([name]), f"{name}: the setting")
             self.switches[name] = getattr(model, name)
+
+    def add_gateway(self) -> None:
+        """The gateway's own limits hold besides what the files say."""
+        for rate in made.gateway_rates():
+            if (place := self.places.get(("rate", rate.name))) is not None:
+                what = f"the rate {rate.name!r} is one of the gateway's own ({rate.source})"
+                do = "give it another name, or say gateway_limits: own and write all of them down"
+                self.problems.append(Problem(place, what, do))
+            self.rates.append(rate)
 
     def check(self) -> None:
         """What can be judged only when all files are read."""
@@ -125,17 +146,23 @@ class _Merged:
         for first, second in PriceTable(tuple(self.rules)).ties():
             what = f"prices: {second.pattern!r} is priced at {first.price.source} already"
             self.problems.append(Problem(second.price.source, what, "take one of them out"))
-        names = {budget.name for budget in self.budgets}
-        for budget in self.budgets:
-            if budget.match.team is not None and budget.match.team not in known:
-                what = f"budgets.{budget.name}.match.team: there is no team {budget.match.team!r}"
-                self.problems.append(Problem(budget.source, what, did_you_mean(budget.match.team, known)))
-            if budget.instead_of is not None and budget.instead_of not in names - {budget.name}:
-                what = f"budgets.{budget.name}.instead_of: there is no other budget {budget.instead_of!r}"
-                self.problems.append(Problem(budget.source, what, did_you_mean(budget.instead_of, names)))
+        self._check_limits("budget", {one.name: (one.match.team, one.instead_of, one.source) for one in self.budgets})
+        self._check_limits("rate", {one.name: (one.match.facts.team, one.instead_of, one.source) for one in self.rates})
+
+    def _check_limits(self, kind: str, limits: dict[str, tuple[str | None, str | None, str]]) -> None:
+        """Names that limits mention have to be there."""
+        known = {thing[1] for thing in self.places if thing[0] == "team"} or DEFAULT_POLICY.teams.keys()
+        for name, (team, instead_of, source) in limits.items():
+            if team is not None and team not in known:
+                what = f"{kind}s.{name}.match.team: there is no team {team!r}"
+                self.problems.append(Problem(source, what, did_you_mean(team, known)))
+            if instead_of is not None and instead_of not in limits.keys() - {name}:
+                what = f"{kind}s.{name}.instead_of: there is no other {kind} {instead_of!r}"
+                self.problems.append(Problem(source, what, did_you_mean(instead_of, limits)))
 
     def policy(self) -> Policy:
         switches = {name: value for name, value in self.switches.items() if value is not None}
+        switches.pop("gateway_limits", None)
         for name in switches.keys() & {"heartbeat", "expires_after"}:
             switches[f"{name}_s"] = switches.pop(name)
         # Files that say nothing of teams leave the one team there is without files.
@@ -146,6 +173,8 @@ class _Merged:
         return Policy(
             teams=self.teams or DEFAULT_POLICY.teams,
             budgets=tuple(self.budgets),
+            rates=tuple(self.rates),
+            members=self.members,
             prices=PriceTable(tuple(self.rules)),
             aliases=self.aliases,
             cache=tuple(self.cache),
@@ -174,6 +203,7 @@ class _Merged:
             chatbots=said.chatbots,
             cache=said.cache,
             cache_control=said.cache_control,
+            weight=said.weight,
         )
 
     def _first(self, thing: tuple[str, ...], where: str, title: str) -> None:
@@ -191,46 +221,8 @@ class _Merged:
 
 _OF_KEYS: Final = frozenset({"id", "digest"})
 
-MERGED: Final = frozenset({"teams", "budgets", "prices", "aliases", "cache"})
+MERGED: Final = frozenset({"teams", "budgets", "rates", "members", "prices", "aliases", "cache"})
 """What files add to one another; everything else is said once."""
-
-
-def _budget(said: BudgetModel, source: str) -> Budget:
-    window: Calendar | Sliding
-    if said.per is not None:
-        window = Calendar(said.per, said.timezone or UTC)
-    else:
-        assert said.within is not None
-        window = Sliding(said.within)
-    return Budget(
-        name=said.name,
-        amount=said.credits,
-        window=window,
-        match=Match(**said.match.model_dump()),
-        each=said.each,
-        amounts=dict(said.amounts),
-        instead_of=said.instead_of,
-        excess=said.excess,
-        warn_at=said.warn_at,
-        shadow=said.shadow,
-        source=source,
-    )
-
-
-def _rule(said: PriceModel, source: str) -> Rule:
-    kind = next(kind for kind in ("models", "chatbots", "suites") if getattr(said, kind) is not None)
-    given = said.model_dump(exclude_none=True, exclude={"models", "chatbots", "suites"})
-    return Rule(kind, getattr(said, kind), Price(**given, source=source))
-
-
-def _cache_rule(said: CacheModel, source: str) -> CacheRule:
-    return CacheRule(
-        match=Match(**said.match.model_dump(exclude={"deterministic"})),
-        deterministic=said.match.deterministic,
-        ttl_s=said.ttl,
-        stale_if_error_s=said.stale_if_error,
-        source=source,
-    )
 
 
 def _problems(file: YamlFile, error: ValidationError) -> Iterator[Problem]:
@@ -248,8 +240,6 @@ def _sentence(steps: tuple[str | int, ...], fault: ErrorDetails) -> tuple[str, s
     match fault["type"]:
         case "extra_forbidden":
             model = model_at(steps[:-1])
-            if steps[-1] in NOT_YET.get(model, ()):
-                return _NOT_ENFORCED, "take it out, so that nobody relies on it"
             return "is not known", did_you_mean(str(steps[-1]), model.model_fields)
         case "missing":
             return "is missing", ""

@@ -1,10 +1,9 @@
-"""What a policy file may say: one tree of models, and the words of the format that this version does not enforce yet.
+"""What a policy file may say: one tree of models.
 
 Everything is strict: text is text, a number is a number, an unknown word is a problem. A misspelt limit must not
-become no limit, and neither must one that is spelt right and not enforced.
+become no limit.
 """
 
-from collections.abc import Mapping
 from datetime import UTC, date, datetime, time
 from typing import Annotated, Any, Final, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -18,7 +17,9 @@ from proxy.core.policy import (
     ErrorForm,
     McpErrors,
     NativeVersion,
+    RateHeaders,
     Steering,
+    Storms,
     StreamUsage,
     UnknownIds,
 )
@@ -62,6 +63,7 @@ Instant = Annotated[
     BeforeValidator(_instant),
     WithJsonSchema({"type": "string", "description": "Such as 2027-01-31 or 2027-01-31T18:00:00+09:00."}),
 ]
+Digest = Annotated[str, Field(strict=True, pattern=r"^[0-9A-Fa-f]{64}$")]
 
 
 class _Model(BaseModel):
@@ -72,7 +74,7 @@ class KeyModel(_Model):
     """sha256: hex digest of the whole virtual key. expires: the instant from which on it is refused."""
 
     id: Name
-    sha256: Annotated[str, Field(strict=True, pattern=r"^[0-9A-Fa-f]{64}$")]
+    sha256: Digest
     expires: Instant | None = None
 
 
@@ -140,6 +142,8 @@ class TeamModel(_Model):
     cache_control: Steering = Steering.HONOUR
     # Seconds. Beyond an hour every caller has long given up.
     wait_max: Annotated[Duration, Field(ge=0, le=3600)] | None = None
+    # Share against other teams where they compete for turns.
+    weight: Annotated[float, Field(gt=0, le=1000)] = 1.0
 
 
 class MatchModel(_Model):
@@ -152,6 +156,14 @@ class MatchModel(_Model):
     suite: Glob | None = None
     tool: Glob | None = None
     chatbot: IdGlob | None = None
+
+
+class RateMatchModel(MatchModel):
+    """What calls on their way have besides what an entry of the ledger keeps of them."""
+
+    method: Glob | None = None
+    reserves: Annotated[bool, Field(strict=True)] | None = None
+    spends: Annotated[bool, Field(strict=True)] | None = None
 
 
 class BudgetModel(_Model):
@@ -176,6 +188,39 @@ class BudgetModel(_Model):
             raise ValueError("say either per (hour, day, week, month, total) or within (such as 24h)")
         if self.timezone is not None and self.per is None:
             raise ValueError("timezone goes with per; a sliding window has none")
+        if self.amounts and self.each is None:
+            raise ValueError("amounts goes with each: it names single values of it")
+        if self.excess is Excess.WAIT:
+            raise ValueError("a budget cannot wait: say refuse or warn")
+        if self.each is Each.MEMBER:
+            raise ValueError("a budget knows no members: say each: credential")
+        return self
+
+
+Amounts = Annotated[int, Field(strict=True, ge=0, le=1_000_000_000)]
+
+
+class RateModel(_Model):
+    """A limit on calls or tokens within a sliding window, or on calls that are open at once."""
+
+    name: Name
+    requests: Amounts | None = None
+    tokens: Amounts | None = None
+    in_flight: Amounts | None = None
+    within: Annotated[Duration, Field(gt=0, le=31_622_400)] | None = None
+    match: RateMatchModel = RateMatchModel()
+    each: Each | None = None
+    amounts: dict[Name, Amounts] = Field(default_factory=dict)
+    instead_of: Name | None = None
+    excess: Excess = Excess.WAIT
+    shadow: Annotated[bool, Field(strict=True)] = False
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> "RateModel":
+        if sum(given is not None for given in (self.requests, self.tokens, self.in_flight)) != 1:
+            raise ValueError("say exactly one of requests, tokens and in_flight")
+        if (self.within is None) == (self.in_flight is None):
+            raise ValueError("requests and tokens are counted within a time (such as 60s), in_flight is not")
         if self.amounts and self.each is None:
             raise ValueError("amounts goes with each: it names single values of it")
         return self
@@ -243,21 +288,19 @@ class FileModel(_Model):
     heartbeat: Annotated[Duration, Field(ge=1, le=600)] | None = None
     # Seconds. No video takes less than a minute, and no vendor keeps one for longer than a month.
     expires_after: Annotated[Duration, Field(ge=60, le=2_592_000)] | None = None
+    # own: the gateway's limits are those of these files, not the built-in ones.
+    gateway_limits: Literal["built-in", "own"] | None = None
+    # Gateway keys of one member, by digest, where callers bring their own.
+    members: dict[Name, tuple[Digest, ...]] = Field(default_factory=dict)
+    rate_headers: RateHeaders | None = None
+    storms: Storms | None = None
     budgets: tuple[BudgetModel, ...] = ()
+    rates: tuple[RateModel, ...] = ()
     prices: tuple[PriceModel, ...] = ()
     unpriced: Literal["refuse"] | UnpricedModel | None = None
     estimate: Estimate | None = None
     aliases: dict[Glob, Glob] = Field(default_factory=dict)
     cache: tuple[CacheModel, ...] = ()
-
-
-NOT_YET: Final[Mapping[type[BaseModel], frozenset[str]]] = {
-    FileModel: frozenset({
-        "rates", "gateway_limits", "members",
-    }),
-    TeamModel: frozenset({"weight"}),
-}  # fmt: skip
-"""Words of the format that nothing acts on yet; refused by name, so that nobody relies on them."""
 
 
 def model_at(steps: tuple[str | int, ...]) -> type[BaseModel]:
@@ -269,12 +312,16 @@ def model_at(steps: tuple[str | int, ...]) -> type[BaseModel]:
             return ToolsModel
         case ("budgets", _, "match", *_):
             return MatchModel
+        case ("rates", _, "match", *_):
+            return RateMatchModel
         case ("budgets", _, *_):
             return BudgetModel
         case ("cache", _, "match", *_):
             return CacheMatchModel
         case ("cache", _, *_):
             return CacheModel
+        case ("rates", _, *_):
+            return RateModel
         case ("prices", _, *_):
             return PriceModel
         case ("teams", _, *_):

@@ -97,7 +97,6 @@ class Setting:
 _CALLERS, _GATEWAY, _BOUNDS, _FILES, _ADMIN = "Callers", "Gateway", "Time and room", "Policies and data", "Operators"
 _KIB, _MIB, _GIB = 1024, 1024**2, 1024**3
 _DAY_S: Final = 86400.0
-_TURNS_LATER: Final = "(acts once calls wait for turns)"
 
 # fmt: off
 SETTINGS: Final[tuple[Setting, ...]] = (
@@ -128,7 +127,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     Setting("read_on_bytes",       _BOUNDS,  size(0, 16 * _GIB),          "32MiB",          "bytes", "How much of an answer is read on after its caller left."),
     Setting("read_on_max",         _BOUNDS,  count(0, 100_000),           "256",            "",      "How many answers are read on at once for callers who left."),
     Setting("spool_bytes",         _BOUNDS,  size(64 * _KIB, 1 * _GIB),   "8MiB",           "bytes", "How far one answer may run ahead of its slowest reader."),
-    Setting("queue_bytes",         _BOUNDS,  size(1 * _MIB, 64 * _GIB),   "256MiB",         "bytes", f"Room for the bodies of all requests that wait; ten of the largest {_TURNS_LATER}."),
+    Setting("queue_bytes",         _BOUNDS,  size(1 * _MIB, 64 * _GIB),   "256MiB",         "bytes", "Room for the bodies of all requests that wait; ten of the largest."),
     Setting("max_connections",     _BOUNDS,  count(1, 1_000_000),         "4096",           "",      "Most connections of callers at once."),
     Setting("max_connections_per_peer", _BOUNDS, count(1, 1_000_000),     "4096",           "",      "Most connections from one address; equal to the total, as all callers of a laptop share 127.0.0.1."),
     Setting("drain",               _BOUNDS,  duration(0, 3600),           "30s",            "s",     "How long running calls may finish after SIGTERM; orchestrators kill after 30 s by default."),

@@ -48,9 +48,12 @@ class YamlFile:
         return f"{self.name}:{line + 1}:{column + 1}"
 
 
-def read_yaml(path: Path, bytes_max: int = FILE_BYTES_MAX) -> YamlFile:
-    """Read a file; raises Problems with the place of the fault. An empty file is an empty mapping."""
-    name = str(path)
+def read_yaml(path: Path, bytes_max: int = FILE_BYTES_MAX, *, name: str = "") -> YamlFile:
+    """Read a file; raises Problems with the place of the fault. An empty file is an empty mapping.
+
+    name: what problems call it, instead of its path.
+    """
+    name = name or str(path)
     try:
         raw = path.read_bytes()
         text = raw.decode("utf-8-sig")

@@ -21,13 +21,23 @@ class Each(Enum):
     SUITE = "suite"
     TOOL = "tool"
     CREDENTIAL = "credential"
+    MEMBER = "member"
 
 
 class Excess(Enum):
-    """What happens to a call that does not fit."""
+    """What happens to a call that does not fit. WAIT is for rates alone: money does not come back by itself."""
 
     REFUSE = "refuse"
+    WAIT = "wait"
     WARN = "warn"
+
+
+class Counts(Enum):
+    """What a rate counts: calls, tokens they may use, or calls that are open at once."""
+
+    REQUESTS = "requests"
+    TOKENS = "tokens"
+    IN_FLIGHT = "in_flight"
 
 
 @lru_cache(maxsize=4096)
@@ -112,6 +122,90 @@ class Budget:
     def amount_for(self, group: tuple[str, ...]) -> int:
         """The amount of one account."""
         return self.amounts.get(group[-1], self.amount) if group else self.amount
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """What a call is, for rates.
+
+    member:   whom the gateway's limits count the call for.
+    method:   of an MCP call.
+    reserves: the gateway reserves credits for it.     spends: its ceiling is above 0.
+    """
+
+    facts: Facts
+    member: str = ""
+    method: str | None = None
+    reserves: bool = False
+    spends: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RateMatch:
+    """Which calls a rate counts: what every limit may ask for, and what only calls on their way have."""
+
+    facts: Match = Match()
+    method: str | None = None
+    reserves: bool | None = None
+    spends: bool | None = None
+
+    def takes(self, draw: Draw) -> bool:
+        """Whether a call is one of them."""
+        return (
+            (self.method is None or self.method == draw.method)
+            and (self.reserves is None or self.reserves == draw.reserves)
+            and (self.spends is None or self.spends == draw.spends)
+            and self.facts.takes(draw.facts)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A limit that counts calls, their tokens, or those open at once.
+
+    window_s:   length of the sliding window in seconds, 0 for what is counted while it is open.
+    amounts:    overrides the amount for single values of `each`.
+    instead_of: name of a rate whose calls this one takes over.
+    shadow:     count and report, without acting.
+    source:     file:line:col of where it stands.
+    """
+
+    name: str
+    counts: Counts
+    amount: int
+    window_s: float = 0.0
+    match: RateMatch = RateMatch()
+    each: Each | None = None
+    amounts: Mapping[str, int] = field(default_factory=dict)
+    instead_of: str | None = None
+    excess: Excess = Excess.WAIT
+    shadow: bool = False
+    source: str = field(default="", compare=False)
+
+    @property
+    def acts(self) -> bool:
+        """Whether a call that does not fit waits or is refused."""
+        return self.excess is not Excess.WARN and not self.shadow
+
+    def group(self, draw: Draw) -> tuple[str, ...]:
+        """Whose account a call draws on."""
+        if self.each is None:
+            return ()
+        if self.each is Each.MEMBER:
+            return (draw.member,)
+        value = getattr(draw.facts, self.each.value) or ""
+        return (draw.facts.team, value) if self.each is Each.KEY else (value,)
+
+    def amount_for(self, group: tuple[str, ...]) -> int:
+        """The amount of one account."""
+        return self.amounts.get(group[-1], self.amount) if group else self.amount
+
+
+def rates_of(rates: tuple[Rate, ...], draw: Draw) -> list[Rate]:
+    """The rates that a call draws on: all that match, less those whose calls another takes over."""
+    matching = [rate for rate in rates if rate.match.takes(draw)]
+    taken = {rate.instead_of for rate in matching}
+    return [rate for rate in matching if rate.name not in taken]
 
 
 def drawn(budgets: tuple[Budget, ...], facts: Facts) -> list[Budget]:

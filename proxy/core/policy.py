@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Final
 
 from proxy.core.deterministic import CacheRule
-from proxy.core.limits import Budget, fits
+from proxy.core.limits import Budget, Rate, fits
 from proxy.core.prices import PriceTable
 from proxy.core.pricing import Estimate
 from proxy.units import Credits
@@ -50,6 +50,20 @@ class UnknownIds(Enum):
     """What happens with an operation or response id that no team here has been given."""
 
     REFUSE = "refuse"
+    PASS = "pass"
+
+
+class RateHeaders(Enum):
+    """Whether answers tell how much of the tightest rate is left."""
+
+    SHOW = "show"
+    HIDE = "hide"
+
+
+class Storms(Enum):
+    """HOLD: a refusal is waited out or told from memory; PASS: each goes to its caller, each repeat to the gateway."""
+
+    HOLD = "hold"
     PASS = "pass"
 
 
@@ -102,6 +116,7 @@ class Team:
     models, deny_models: globs on the requested id; models None: all.
     suites, chatbots:    names and ids; None: all.
     tools, deny_tools:   globs on `suite.tool`; tools None: all.
+    weight:              share against other teams where they compete for turns.
     """
 
     name: str
@@ -116,6 +131,7 @@ class Team:
     chatbots: tuple[str, ...] | None = None
     cache: CacheScope = CacheScope.TEAM
     cache_control: Steering = Steering.HONOUR
+    weight: float = 1.0
 
     def may_use_model(self, model: str | None) -> bool:
         return _may(model, self.models, self.deny_models)
@@ -153,6 +169,7 @@ class Policy:
     cache:       rules of what is kept, in their order; the built-in ones follow.
     digest:      of the files it was read from, "" where it was not read from files.
     sources:     file:line:col of teams (`team NAME`), aliases (`alias NAME`) and switches (their word).
+    members:     member by credential, as `credential_of` names gateway keys; others are a member each.
     """
 
     teams: Mapping[str, Team]
@@ -172,6 +189,10 @@ class Policy:
     cache: tuple[CacheRule, ...] = ()
     digest: str = field(default="", compare=False)
     sources: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    rates: tuple[Rate, ...] = ()
+    members: Mapping[str, str] = field(default_factory=dict)
+    rate_headers: RateHeaders = RateHeaders.SHOW
+    storms: Storms = Storms.HOLD
     _by_digest: Mapping[bytes, tuple[KeyRef, Team]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -196,10 +217,25 @@ class Policy:
         """The team of callers without a virtual key."""
         return None if self.open_team is None else self.teams[self.open_team]
 
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """What each team weighs where they compete for turns."""
+        return {name: team.weight for name, team in self.teams.items()}
+
     def passes_unknown_ids(self, *, open_auth: bool, callers_bring_keys: bool) -> bool:
         if self.unknown_ids is None:
             return open_auth or callers_bring_keys
         return self.unknown_ids is UnknownIds.PASS
+
+
+def credential_of(gateway_key: str) -> str:
+    """What stands for a caller's gateway key in facts and members: the first digits of its digest."""
+    return credential_of_digest(hashlib.sha256(gateway_key.encode("utf-8", "surrogatepass")).hexdigest())
+
+
+def credential_of_digest(digest: str) -> str:
+    """The same, from the digest in hexadecimal digits."""
+    return digest[:12].lower()
 
 
 _NOBODY: Final = (KeyRef("", bytes(32)), Team(""))

@@ -97,6 +97,16 @@ def terms(what: Asked, price: Price, estimate: Estimate = Estimate.BYTES) -> tup
     return (read, Term("output tokens", output_tokens, dear, MILLION, share_up(dear, output_tokens, MILLION)))
 
 
+def tokens_at_most(what: Asked, price: Price, estimate: Estimate = Estimate.BYTES) -> int:
+    """The most tokens that a call can use; 0 for what is not counted in tokens."""
+    if what.unit not in (Unit.TOKENS, Unit.SPEECH):
+        return 0
+    per_token = 1 if estimate is Estimate.STRICT else BYTES_PER_TOKEN
+    input_tokens = -(-what.text_bytes // per_token) + what.parts * price.part_tokens + what.parent_tokens
+    output_tokens = 0 if what.unit is Unit.SPEECH else (what.output_max or price.output_tokens_max) * what.n
+    return input_tokens + output_tokens
+
+
 def token_credits(input_tokens: int, output_tokens: int, price: Price) -> Credits:
     """Credits for tokens, each kind rounded up."""
     return Credits(

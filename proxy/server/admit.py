@@ -1,15 +1,13 @@
-"""Admit: take the hold, then make the exchange that owns it. From here on the hold ends by itself."""
+"""Admit: take turn and hold, then make the exchange that owns both. From here on they end by themselves."""
 
-import time
 from typing import Final
 
 from aiohttp import web
 
-from proxy.core.accounts import Why
 from proxy.core.answers import Family
-from proxy.core.holds import OpenHold
-from proxy.core.ledger import Hold
-from proxy.server.budgets import over_budget
+from proxy.server import pressure
+from proxy.server.admitted import Admitted
+from proxy.server.asking import waiter_of
 from proxy.server.call import Call
 from proxy.server.exchange import Exchange, Follow
 from proxy.server.parts import Parts
@@ -40,13 +38,22 @@ _TELLS: Final = frozenset({"response", "cancel", "image", "video"})
 
 
 async def admit(call: Call, parts: Parts) -> web.StreamResponse | None:
-    """Commit the hold and set the source the answer is read from. Raises ProxyError `ledger_unavailable`."""
+    """Take turn and hold, and set the source the answer is read from. Raises ProxyError.
+
+    Answers what the gateway refused a moment ago.
+    """
+    if call.source is None and (answer := pressure.guard(call, parts)) is not None:
+        return answer
+    return await again(call, parts, first=False)
+
+
+async def again(call: Call, parts: Parts, *, first: bool) -> web.StreamResponse | None:
+    """Admit; `first`: before all others in its lane, as a call does that was admitted before and sent back."""
     assert call.out is not None
     assert call.match is not None
     if call.source is not None:
         return None  # joined: the one who fetches has been admitted
-    if call.hold is not None:
-        await _hold(call, call.hold, parts)
+    turn = await _take(call, parts, first=first)
     exchange = Exchange(
         parts.upstream,
         call.out,
@@ -56,6 +63,7 @@ async def admit(call: Call, parts: Parts) -> web.StreamResponse | None:
         among=parts.exchanges,
         wall=parts.wall,
         follow=_follower(call, parts),
+        turn=turn,
     )
     if call.slot is not None:
         shared = Shared(exchange, parts.settings.spool_bytes, keeper(call, parts))
@@ -68,25 +76,18 @@ async def admit(call: Call, parts: Parts) -> web.StreamResponse | None:
     return None
 
 
-async def _hold(call: Call, hold: OpenHold, parts: Parts) -> None:
-    """Take the hold; where only holds of running calls are in the way, wait for one to end, up to the team's bound."""
-    assert call.team is not None
-    began_s = time.monotonic()
-    until_s = began_s + call.team.wait_max_s
-    while True:
-        ended = parts.books.next_ending()
-        now_s = parts.wall()
-        riders = [] if call.promised is None else [call.promised.promise(hold.id, now_s)]
-        refusal = await parts.books.hold(Hold(hold.id, call.facts_for_books, hold.credits, now_s), riders)
-        call.waited_s = time.monotonic() - began_s
-        if refusal is None:
-            return
-        if refusal.why is not Why.BUSY or call.inbound.gone:
-            raise over_budget(refusal)
-        left_s = until_s - time.monotonic()
-        if left_s <= 0:
-            raise over_budget(refusal)
-        await parts.books.ending(ended, left_s)
+async def _take(call: Call, parts: Parts, *, first: bool) -> Admitted:
+    """Wait for the call's turn and its hold, up to the bound of team and caller."""
+    waiter = call.waiter = call.waiter or waiter_of(call, parts)
+    # Each turn has a row of its own, also the second one of a call that was sent back.
+    waiter.id = parts.new_id()
+    hold, promised = call.hold, call.promised
+    riders = () if promised is None or hold is None else (promised.promise(hold.id, parts.wall()),)
+    try:
+        turn = await parts.queue.take(waiter, hold, len(call.body), call.inbound.on_gone, first=first, riders=riders)
+    finally:
+        call.waited_s = parts.queue.now_s() - waiter.asked_s
+    return Admitted(parts.queue, turn)
 
 
 def _follower(call: Call, parts: Parts) -> Follow | None:

@@ -19,12 +19,14 @@ from proxy.config.settings import Durability, LogFormat, Settings
 from proxy.config.values import Address
 from proxy.core.owners import KEPT_S, Owner, Owners
 from proxy.core.policy import Policy
+from proxy.core.refusals import Refusals
 from proxy.errors import ProxyError
 from proxy.observe import lag
 from proxy.observe.log import RequestLog, open_log
 from proxy.observe.metrics import Metrics
 from proxy.server import pipeline, polling, reconciler, reload, replies, upkeep, warnings
 from proxy.server.books import Books
+from proxy.server.boot import this_boot
 from proxy.server.cache import SECRET_BYTES, Cache, secret_of
 from proxy.server.cache import watch as watch_cache
 from proxy.server.exchange import Bounds, Exchanges
@@ -39,6 +41,7 @@ from proxy.server.listener import Listener, ListenerLimits
 from proxy.server.operations import Operations
 from proxy.server.parts import Parts, State
 from proxy.server.promises import Promises
+from proxy.server.turns import Queue
 from proxy.server.upstream import Upstream
 from proxy.stores.cache.contract import CacheStore
 from proxy.stores.cache.memory import MemoryCache
@@ -220,6 +223,9 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
         wall=doubles.wall,
     )
     stack.push_async_callback(cache.close)
+    queue = Queue(policy, books, metrics, boot=this_boot(), wall=doubles.wall, room=settings.queue_bytes)
+    stack.callback(queue.close)
+    await queue.take_up()
     bounds = Bounds(settings.read_on_time, settings.read_on_bytes, settings.read_on_max)
     return Parts(
         settings=settings,
@@ -235,6 +241,8 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
         heads=Heads(),
         cache=cache,
         promises=Promises(),
+        queue=queue,
+        refusals=Refusals(),
         judge=judge,
         metrics=metrics,
         log=log,

@@ -13,7 +13,7 @@ from typing import Final
 from proxy.core.accounts import Accounts, Refusal
 from proxy.core.ledger import Ending, Hold, Outcome, Settle, Step, Void
 from proxy.core.limits import Budget
-from proxy.core.riders import KeptOutcome, Rider
+from proxy.core.riders import KeptOutcome, KeptTurn, Rider
 from proxy.errors import ProxyError
 from proxy.stores.ledger.contract import LedgerStore, LedgerUnavailable
 
@@ -138,6 +138,10 @@ class Books:
     def end(self, step: Settle | Void, riders: Sequence[Rider] = ()) -> None:
         """Write an ending, and riders with it; returns at once and cannot fail."""
         self._end((step, *riders))
+
+    async def turns(self) -> Sequence[KeptTurn]:
+        """Every turn that is kept."""
+        return await self._store.turns(0.0)
 
     def _end(self, steps: Sequence[Step], *, soon: bool = False) -> "asyncio.Future[list[Outcome]]":
         commit = self._store.submit(steps, soon=soon)

@@ -14,6 +14,7 @@ from proxy.core.jsonrpc import Call as RpcCall
 from proxy.core.ledger import NO_CHARGE, Charge, Ending
 from proxy.core.policy import Policy, Team
 from proxy.core.pricing import Asked
+from proxy.core.turns import Waiter
 from proxy.server.inbound import Inbound
 from proxy.server.promises import Promised
 from proxy.server.routes import Dialect, Match, Route
@@ -49,6 +50,9 @@ class Call:
     alias:    the name of ours that the caller asked for and that stands for the model.
     asked:    what of the request its ceiling depends on.
     owns:     the id in the answer that was given to the team.
+    credential: stands for the caller's own gateway key, "" where ours is used.
+    tokens:   the most it may use.
+    waiter:   the call as it asked for its turn.      resent: how often it went back to the queue.
     began_s:  monotonic.      at_s: wall clock.      held: units of 1e-8 credit.
     """
 
@@ -63,6 +67,7 @@ class Call:
     team: Team | None = None
     key_id: str = ""
     gateway_key: str | None = None
+    credential: str = ""
     body: bytes = b""
     facts: Facts | None = None
     alias: str | None = None
@@ -92,6 +97,9 @@ class Call:
     wav: bool = False
     taker: UsageTaker | None = None
     owns: str | None = None
+    tokens: int = 0
+    waiter: Waiter | None = None
+    resent: int = 0
     waited_s: float = 0.0
     first_byte_s: float | None = None
     sent_bytes: int = 0
@@ -130,6 +138,7 @@ class Call:
             model=self.model if self.match.route.name != "chatbot" else None,
             suite=unquote(values["suite"]) if "suite" in values else None,
             tool=self.mcp.tool if self.mcp else None,
+            credential=self.credential,
             chatbot=values["id"] if self.match.route.name == "chatbot" else None,
         )
 

@@ -9,7 +9,7 @@ from proxy.config.settings import Auth
 from proxy.core.holds import OpenHold
 from proxy.core.limits import drawn
 from proxy.core.prices import FLAT, FREE
-from proxy.core.pricing import RESPONSES_OUTPUT_MAX, Asked, Unit, asked, ceiling
+from proxy.core.pricing import RESPONSES_OUTPUT_MAX, Asked, Unit, asked, ceiling, tokens_at_most
 from proxy.errors import ProxyError
 from proxy.server import local, owning
 from proxy.server.call import Call
@@ -89,6 +89,7 @@ def _set_hold(call: Call, parts: Parts) -> None:
         chained = owning.parent_tokens(call, parts) if name == "responses" else 0
         what = call.asked = asked(unit, call.facts, default_output=default, parent_tokens=chained)
         most = _unpriced(call) if price_or_none is None else ceiling(what, price_or_none, policy.estimate)
+        call.tokens = tokens_at_most(what, price_or_none or FREE, policy.estimate)
         call.hold = OpenHold(
             parts.new_id(),
             most,

@@ -15,8 +15,10 @@ from proxy.core.answers import Family
 from proxy.core.holds import OpenHold
 from proxy.core.ledger import NO_CHARGE, Charge, Ending, Figures, Settle, Void, charge
 from proxy.core.prices import FREE
-from proxy.core.pricing import gateway_credits, metered, told_in_headers
+from proxy.core.pricing import gateway_credits, metered, paid_input, told_in_headers
+from proxy.core.riders import Rider
 from proxy.core.usage import Meter
+from proxy.server.admitted import Admitted
 from proxy.server.books import Books
 from proxy.server.upstream import Abandoned, Answer, Outgoing, Upstream, UpstreamFault
 from proxy.units import Credits
@@ -78,12 +80,14 @@ class Exchange:
         among: Exchanges,
         wall: Callable[[], float],
         follow: Follow | None = None,
+        turn: Admitted | None = None,
     ) -> None:
         """family: wire format of the answer, None where it carries no usage."""
         self._upstream: Final = upstream
         self._out: Final = out
         self._family: Final = family
         self._follow: Final = follow
+        self._turn: Final = turn
         self.meter: Meter | None = None
         self.hold: Final = hold
         self._books: Final = books
@@ -117,7 +121,7 @@ class Exchange:
             raise Abandoned("the caller left before the call was sent")
         self._sending = asyncio.current_task()
         try:
-            answer = await self._upstream.send(self._out)
+            answer = await self._upstream.send(self._out, self._turn.written if self._turn is not None else None)
         except UpstreamFault as fault:
             self.end(fault.ending)
             raise
@@ -131,6 +135,8 @@ class Exchange:
             self._sending = None
         self.head_s = time.monotonic()
         self.answer = answer
+        if self._turn is not None:
+            self._turn.counted()
         if self._family is not None and 200 <= answer.status < 300:
             self.meter = Meter(self._family, streamed=answer.is_stream)
         return answer
@@ -231,14 +237,32 @@ class Exchange:
         if self.answer is not None:
             self.answer.close()
         taken_over = self._follow is not None and self._follow(self)
-        if self.hold is not None and not taken_over:
+        settles = self.hold is not None and not taken_over
+        riders = self._end_turn(ending, with_ending=settles)
+        if self.hold is not None and settles:
             self.charge = self._cost(ending, self.hold)
             now_s = self._wall()
             if self.charge.credits or self.charge.calls or ending is Ending.ANSWERED:
-                self._books.end(Settle(self.hold.id, self.charge, ending, now_s))
+                self._books.end(Settle(self.hold.id, self.charge, ending, now_s), riders)
             else:
-                self._books.end(Void(self.hold.id, ending, now_s, self.charge.uncertain))
+                self._books.end(Void(self.hold.id, ending, now_s, self.charge.uncertain), riders)
         return self.charge
+
+    def _end_turn(self, ending: Ending, *, with_ending: bool) -> list[Rider]:
+        """The turn is over, or was not used; the row of that which rides with the hold's ending."""
+        if self._turn is None:
+            return []
+        if ending is Ending.NEVER_SENT or not self.opened_s:
+            self._turn.never_sent()
+            return []
+        return self._turn.closed(self._tokens(), with_ending=with_ending)
+
+    def _tokens(self) -> int | None:
+        """What the call used, where its answer says so."""
+        if self.meter is None:
+            return None
+        counted, output = paid_input(self.meter.usage, self.meter.family), self.meter.usage.output
+        return None if counted is None or output is None else counted + output
 
     def _cost(self, ending: Ending, hold: OpenHold) -> Charge:
         if hold.is_call:

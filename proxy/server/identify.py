@@ -1,11 +1,9 @@
 """Identify: whose request is this? Judged on the header alone, before a byte of the body is read."""
 
-import hashlib
-
 from aiohttp import web
 
 from proxy.config.settings import Auth, Credential
-from proxy.core.policy import Team
+from proxy.core.policy import Team, credential_of
 from proxy.errors import ProxyError
 from proxy.server import local
 from proxy.server.call import Call
@@ -55,11 +53,12 @@ def _open_team(call: Call) -> Team:
 def _by_gateway_key(call: Call, shown: str) -> None:
     """The caller brings its own gateway key, whose digest is its identity."""
     call.gateway_key = shown
+    call.credential = credential_of(shown)
     found = call.policy.team_of_key(shown, call.at_s)
     if found is not None:
         call.team, call.key_id = found
     else:
-        call.team, call.key_id = _open_team(call), hashlib.sha256(shown.encode()).hexdigest()[:12]
+        call.team, call.key_id = _open_team(call), call.credential
 
 
 def _shown(call: Call, kind: str = "virtual") -> str:

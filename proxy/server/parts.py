@@ -7,6 +7,7 @@ from proxy.config.secret import Secret
 from proxy.config.settings import Settings
 from proxy.core.owners import Owners
 from proxy.core.policy import Policy
+from proxy.core.refusals import Refusals
 from proxy.observe.log import RequestLog
 from proxy.observe.metrics import Metrics
 from proxy.server.books import Books
@@ -19,6 +20,7 @@ from proxy.server.keys import Keys
 from proxy.server.known import Known
 from proxy.server.operations import Operations
 from proxy.server.promises import Promises
+from proxy.server.turns import Queue
 from proxy.server.upstream import Upstream
 from proxy.stores.spanfile import SpanFile
 
@@ -64,6 +66,8 @@ class Parts:
     heads: Heads
     cache: Cache
     promises: Promises
+    queue: Queue
+    refusals: Refusals
     judge: Judge
     metrics: Metrics
     log: RequestLog

@@ -10,11 +10,12 @@ from typing import Final
 from aiohttp import web
 
 from proxy.core.ledger import Ending
+from proxy.core.policy import Storms
 from proxy.core.speech import WAV_HEADER
 from proxy.errors import ProxyError
 from proxy.mcp import answers as mcp_answers
-from proxy.server import hits, lists, owning, replies, streams
-from proxy.server.admit import admit
+from proxy.server import hits, lists, owning, pressure, replies, streams
+from proxy.server.admit import again
 from proxy.server.call import Call
 from proxy.server.known import NAMES_MAX
 from proxy.server.normalise import BINARY
@@ -37,6 +38,7 @@ async def relay(call: Call, parts: Parts) -> web.StreamResponse:
     answer = await call.source.head()
     if answer.status != 401 and call.gateway_key is None:
         parts.state.key_refused = False
+    pressure.answered(call, answer.status, parts)
     if answer.status >= 600:
         raise _nonsense(call, f"status {answer.status}, which does not exist")
     if answer.status >= 400:
@@ -82,14 +84,17 @@ async def _error(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse
     if call.taker is not None and answer.status in (400, 422) and b"stream_options" in body:
         return await _without_asking(call, parts)
     parts.metrics.count("upstream_errors_total", call.match.route.name if call.match else "_none", str(answer.status))
+    if answer.status == 429:
+        if call.joined and not call.anew and call.policy.storms is Storms.HOLD:
+            raise Anew
+        if not call.joined and pressure.sent_back(call, answer, parts):
+            return await _once_more(call, parts)
+    pressure.refused(call, answer, answer.content_type, body, parts)
     if answer.status == 401 and call.gateway_key is None:
         parts.state.key_refused = True
         parts.state.gateway_key = parts.reread_key() or parts.state.gateway_key
         parts.log.note("error", "gateway_key_refused", id=call.id)
-        raise ProxyError(
-            "gateway_key_refused",
-            "The gateway refused the proxy's own key. Whoever runs the proxy must replace it; callers' keys are fine.",
-        )
+        raise pressure.key_refused()
     return replies.gateway_error(call, answer, body, parts)
 
 
@@ -105,7 +110,21 @@ async def _without_asking(call: Call, parts: Parts) -> web.StreamResponse:
     call.out = replace(call.out, body=call.body)
     if call.hold is not None:
         call.hold = replace(call.hold, id=parts.new_id())
-    await admit(call, parts)
+    await again(call, parts, first=True)
+    await send(call, parts)
+    return await relay(call, parts)
+
+
+async def _once_more(call: Call, parts: Parts) -> web.StreamResponse:
+    """The gateway had no room: the call waits at the head of its lane, and is sent again with a hold of its own."""
+    offers = call.slot is not None and call.caching is not None
+    if call.source is not None and call.shared:
+        call.source.leave()
+    call.source, call.shared, call.upstream_status = None, False, 0
+    call.slot = parts.in_flight.claim(call.caching.key) if offers and call.caching is not None else None
+    if call.hold is not None:
+        call.hold = replace(call.hold, id=parts.new_id())
+    await again(call, parts, first=True)
     await send(call, parts)
     return await relay(call, parts)
 

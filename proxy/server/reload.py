@@ -26,6 +26,7 @@ async def reload(parts: Parts) -> list[str]:
         return found
     parts.books.rebudget(policy.budgets)
     parts.state.policy = policy
+    await parts.queue.take_up(policy)
     parts.metrics.set("policy_last_reload_successful", to=1)
     parts.metrics.set("policy_last_reload_success_timestamp_seconds", to=parts.wall())
     parts.log.note("info", "policy_loaded", teams=sorted(policy.teams), budgets=[one.name for one in policy.budgets])

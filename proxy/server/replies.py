@@ -13,18 +13,21 @@ from aiohttp import web
 from proxy.core import errorbody, jsonrpc
 from proxy.core.headers import ForbiddenHeader, Retry, headers_down, retry, retry_after_s
 from proxy.core.ledger import Ending
-from proxy.core.policy import ErrorForm, McpErrors
+from proxy.core.policy import ErrorForm, McpErrors, RateHeaders
+from proxy.core.refusals import Said
 from proxy.errors import BUDGET, NOT_ALLOWED, PAUSED, TURN, UPSTREAM, ProxyError
 from proxy.server.call import Call
 from proxy.server.parts import Parts
 from proxy.server.routes import Dialect
 from proxy.server.upstream import Answer
+from proxy.server.waits import rate_lines
 from proxy.units import credit_text, instant_text
 
 JSON: Final = "application/json"
 _RETRYABLE: Final = frozenset({429, 503})
 _EXPOSED: Final = (
-    "X-Request-ID, Retry-After, X-Sluicegate-Credits, X-Sluicegate-Error, Cache-Status, Age, Server-Timing"
+    "X-Request-ID, Retry-After, X-Sluicegate-Credits, X-Sluicegate-Error, Cache-Status, Age, Server-Timing, "
+    "RateLimit, RateLimit-Policy, x-ratelimit-limit-requests, x-ratelimit-remaining-requests"
 )
 _MCP_STATUS: Final[Mapping[int, int]] = {402: BUDGET, 429: TURN, 503: PAUSED}
 """JSON-RPC codes for statuses of the gateway that would end a client's session; other 5xx are `UPSTREAM`."""
@@ -39,6 +42,9 @@ def our_headers(call: Call, parts: Parts, *, known_charge: bool) -> dict[str, st
         "Cache-Status": call.cache_status,
         "Server-Timing": _timing(call),
     }
+    if call.upstream_status and call.waiter is not None and call.policy.rate_headers is RateHeaders.SHOW:
+        openai = call.dialect in (Dialect.OPENAI, Dialect.RESPONSES)
+        lines |= rate_lines(call.waiter, openai=openai, now_s=parts.queue.now_s())
     if known_charge and (call.hit is not None or call.source is not None):
         charged, saved = _cost(call)
         lines["X-Sluicegate-Credits"] = f"charged={credit_text(charged)}, saved={credit_text(saved)}"
@@ -67,7 +73,7 @@ def _timing(call: Call) -> str:
     return ", ".join(said)
 
 
-def passed_headers(call: Call, answer: Answer) -> dict[str, str]:
+def passed_headers(call: Call, answer: Answer | Said) -> dict[str, str]:
     """What of the gateway's header goes on. Raises ProxyError for one that cannot stand in a header."""
     try:
         down = headers_down(answer.headers)
@@ -146,7 +152,7 @@ def rpc_form(call: Call, status: int, code: int, message: str, data: Mapping[str
     return (status if form is McpErrors.HTTP else 200), jsonrpc.error(call.rpc_id, code, message, data)
 
 
-def gateway_error(call: Call, answer: Answer, body: bytes, parts: Parts) -> web.Response:
+def gateway_error(call: Call, answer: Answer | Said, body: bytes, parts: Parts) -> web.Response:
     """The answer for an error of the gateway: its status, its sentence, the body every client shows."""
     key = parts.state.gateway_key
     if key is not None and call.gateway_key is None:
@@ -196,7 +202,7 @@ def _rpc_data(
     }
 
 
-def _header(answer: Answer, name: str) -> str | None:
+def _header(answer: Answer | Said, name: str) -> str | None:
     return next((value for line, value in answer.headers if line.lower() == name), None)
 
 

@@ -6,6 +6,7 @@ from typing import Final
 from aiohttp import web
 
 from proxy.errors import ProxyError
+from proxy.server import pressure
 from proxy.server.call import Call
 from proxy.server.parts import Parts
 from proxy.server.recall import Anew
@@ -40,5 +41,7 @@ def refused(call: Call, parts: Parts, fault: UpstreamFault) -> ProxyError:
             "draining",
             "The proxy was stopped while the call was running. The call may have been charged.",
         )
+    if isinstance(fault, NeverSent):
+        pressure.failed(call, parts)
     parts.metrics.count("upstream_errors_total", call.match.route.name if call.match else "_none", reason)
     return ProxyError(reason, sentence)

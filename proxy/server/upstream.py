@@ -207,15 +207,18 @@ class Upstream:
         # No limit: a pool that is full would make streams wait for each other. What limits us are turns.
         self._connector: Final = aiohttp.TCPConnector(limit=0, keepalive_timeout=keepalive_s, ssl=tls or True)
 
-    async def send(self, out: Outgoing) -> Answer:
-        """Send a request and wait for the head of its answer. Raises UpstreamFault."""
+    async def send(self, out: Outgoing, written: Callable[[], None] | None = None) -> Answer:
+        """Send a request and wait for the head of its answer. Raises UpstreamFault.
+
+        written: told when the last byte was.
+        """
         try:
             head = self._head(out)
             connection = await self._connector.connect(self._place, [], self._timeout)
         except (aiohttp.ClientConnectorError, TimeoutError, UnsafeHeader) as error:
             raise NeverSent("the gateway could not be reached") from error
         try:
-            return await self._ask(connection, head, out.body)
+            return await self._ask(connection, head, out.body, written)
         except (TimeoutError, aiohttp.ServerTimeoutError) as error:
             connection.close()
             raise TimedOut("the gateway did not begin its answer in time") from error
@@ -238,7 +241,9 @@ class Upstream:
             raise UnsafeHeader
         return text.encode("utf-8", "surrogateescape") + b"\r\n\r\n"
 
-    async def _ask(self, connection: Connection, head: bytes, body: bytes) -> Answer:
+    async def _ask(
+        self, connection: Connection, head: bytes, body: bytes, written: Callable[[], None] | None
+    ) -> Answer:
         """Send and wait for the head, on a connection that the caller of this closes when it fails."""
         protocol = connection.protocol
         assert protocol is not None
@@ -250,9 +255,11 @@ class Upstream:
             if len(body) <= PIECE:
                 await writer.write(head + body, drain=False)
                 patience.begin()
+                if written is not None:
+                    written()
             else:
                 # The gateway may refuse a body before it has all of it, so both go on at once.
-                writing = self._loop.create_task(_write(writer, head, body, patience))
+                writing = self._loop.create_task(_write(writer, head, body, patience, written))
             while True:
                 message, content = await protocol.read()
                 if message.code >= 200 or message.code == 101:
@@ -275,7 +282,9 @@ class UnsafeHeader(ValueError):
     """A line break where none may be; nothing was sent."""
 
 
-async def _write(writer: StreamWriter, head: bytes, body: bytes, patience: Patience) -> None:
+async def _write(
+    writer: StreamWriter, head: bytes, body: bytes, patience: Patience, written: Callable[[], None] | None
+) -> None:
     """Send a large body. A connection that breaks meanwhile tells its reader, so nobody has to be told here."""
     with contextlib.suppress(aiohttp.ClientError, OSError):
         await writer.write(head)
@@ -284,3 +293,5 @@ async def _write(writer: StreamWriter, head: bytes, body: bytes, patience: Patie
             await writer.write(rest[at : at + PIECE])
             await writer.drain()
         patience.begin()
+        if written is not None:
+            written()

@@ -34,8 +34,8 @@ def test_problems_of_settings_and_policies_come_together(capsys, folder):
 def test_the_policies_of_the_settings_are_judged(capsys, folder):
     (folder / "sluicegate.yaml").write_text("policies: rules\n")
     (folder / "rules").mkdir()
-    (folder / "rules" / "a.yaml").write_text("rates: []\n")
-    assert shown(capsys, code=1).startswith("rules/a.yaml:1:1: rates: this version does not enforce it yet; ")
+    (folder / "rules" / "a.yaml").write_text("expires_aftr: 2h\n")
+    assert shown(capsys, code=1).startswith("rules/a.yaml:1:1: expires_aftr: is not known; did you mean expires_after?")
 
 
 def test_a_folder_that_is_not_there_is_a_problem(capsys):

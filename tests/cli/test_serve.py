@@ -130,12 +130,11 @@ def test_the_log_tells_each_request_and_no_secret(gateway):
 
 def test_policies_that_are_wrong_stop_the_start(gateway, folder):
     (folder / "policies").mkdir()
-    (folder / "policies" / "a.yaml").write_text("rates: []")
+    (folder / "policies" / "a.yaml").write_text("expires_aftr: 2h")
     done = refused("--upstream", gateway)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        "policies/a.yaml:1:1: rates: this version does not enforce it yet; take it out, so that nobody relies on it\n"
-        "1 problem found.\n"
+        "policies/a.yaml:1:1: expires_aftr: is not known; did you mean expires_after?\n1 problem found.\n"
     )
 
 

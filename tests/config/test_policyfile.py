@@ -1,11 +1,13 @@
 import hashlib
 import re
+from dataclasses import replace
 from zoneinfo import ZoneInfo
 
 import pytest
 
+from proxy.config.made import GATEWAY, gateway_rates
 from proxy.config.policyfile import PolicyProblems, load_policies
-from proxy.core.limits import Each
+from proxy.core.limits import Counts, Each, Excess
 from proxy.core.policy import (
     DEFAULT_POLICY,
     Balance,
@@ -14,6 +16,8 @@ from proxy.core.policy import (
     McpErrors,
     NativeVersion,
     Policy,
+    RateHeaders,
+    Storms,
     StreamUsage,
     Team,
     UnknownIds,
@@ -22,6 +26,8 @@ from proxy.core.pricing import Estimate
 from proxy.core.windows import Calendar, Per, Sliding
 
 CI, LAPTOP = (hashlib.sha256(text.encode()).hexdigest() for text in ("sk-ci", "sk-laptop"))
+
+WITHOUT_FILES = replace(DEFAULT_POLICY, rates=gateway_rates())
 
 
 def a_folder(tmp_path, **files):
@@ -43,6 +49,7 @@ def test_everything_that_acts_can_be_said(tmp_path):
             keys: [{{ id: ci, sha256: "{CI}" }}, {{ id: laptop, sha256: "{LAPTOP.upper()}" }}]
             gateway_balance: show
             wait_max: 1m30s
+            weight: 2.5
           batch: {{}}
         open_team: batch
         errors: passthrough
@@ -52,6 +59,10 @@ def test_everything_that_acts_can_be_said(tmp_path):
         unknown_ids: refuse
         heartbeat: 15
         expires_after: 30m
+        gateway_limits: own
+        rate_headers: hide
+        storms: pass
+        members: {{ alpha: ["{CI.upper()}", "{LAPTOP}"] }}
         """
     assert load_policies(a_folder(tmp_path, all=text)) == Policy(
         teams={
@@ -60,6 +71,7 @@ def test_everything_that_acts_can_be_said(tmp_path):
                 (KeyRef("ci", bytes.fromhex(CI)), KeyRef("laptop", bytes.fromhex(LAPTOP))),
                 Balance.SHOW,
                 90.0,
+                weight=2.5,
             ),
             "batch": Team("batch"),
         },
@@ -71,6 +83,9 @@ def test_everything_that_acts_can_be_said(tmp_path):
         unknown_ids=UnknownIds.REFUSE,
         heartbeat_s=15.0,
         expires_after_s=1800.0,
+        rate_headers=RateHeaders.HIDE,
+        storms=Storms.PASS,
+        members={CI[:12]: "alpha", LAPTOP[:12]: "alpha"},
     )
 
 
@@ -80,16 +95,16 @@ def test_a_key_of_a_file_finds_its_team(tmp_path):
 
 
 def test_without_files_the_default_holds(tmp_path):
-    assert load_policies(tmp_path / "none") == DEFAULT_POLICY
-    assert load_policies(tmp_path) == DEFAULT_POLICY
+    assert load_policies(tmp_path / "none") == WITHOUT_FILES
+    assert load_policies(tmp_path) == WITHOUT_FILES
     (tmp_path / "README.md").write_text("not a policy")
     (tmp_path / ".hidden.yaml").write_text("not: a policy")
-    assert load_policies(tmp_path) == DEFAULT_POLICY
+    assert load_policies(tmp_path) == WITHOUT_FILES
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "errors: hybrid", "teams: {}", "open_team: default"])
 def test_files_that_say_nothing_of_teams_leave_the_default_one(tmp_path, text):
-    assert load_policies(a_folder(tmp_path, a=text)) == DEFAULT_POLICY
+    assert load_policies(a_folder(tmp_path, a=text)) == WITHOUT_FILES
 
 
 def test_files_of_a_folder_are_merged(tmp_path):
@@ -158,17 +173,6 @@ def test_a_digest_that_is_none_is_refused_without_being_shown(tmp_path):
     """Whoever mistakes the field writes the key itself there."""
     (problem,) = problems_of(tmp_path, a='teams: { a: { keys: [{ id: ci, sha256: "sk-my-real-key" }] } }')
     assert problem == "a.yaml:1:32: teams.a.keys.0.sha256: is not a SHA-256 digest: 64 hexadecimal digits"
-
-
-@pytest.mark.parametrize(
-    ("text", "where"),
-    [(f"{word}: []", f"a.yaml:1:1: {word}") for word in ("rates", "members", "gateway_limits")]
-    + [(f"teams: {{ a: {{ {word}: [] }} }}", f"a.yaml:1:15: teams.a.{word}") for word in ("weight",)],
-)
-def test_a_limit_that_is_not_enforced_yet_is_refused(tmp_path, text, where):
-    """Silently accepted, it would be no limit."""
-    (problem,) = problems_of(tmp_path, a=text)
-    assert problem == f"{where}: this version does not enforce it yet; take it out, so that nobody relies on it"
 
 
 def test_the_same_team_in_two_files_names_both_places(tmp_path):
@@ -344,3 +348,71 @@ def test_a_date_that_is_none_is_a_problem(tmp_path):
     text = f'teams: {{ search: {{ keys: [{{ id: ci, sha256: "{CI}", expires: 2027-13-01 }}] }} }}'
     with pytest.raises(PolicyProblems, match=r"a\.yaml: holds what looks like a date and is none"):
         load_policies(a_folder(tmp_path, a=text))
+
+
+RATES = """
+teams: { batch: {} }
+rates:
+  - { name: batch-calm, match: { team: batch }, in_flight: 4 }
+  - { name: batch-tokens, match: { team: batch }, tokens: 200000, within: 60s, each: key, amounts: { ci: 5 }, shadow: true }
+  - { name: paid, match: { spends: true, route: chat }, requests: 10, within: 1m, excess: warn, instead_of: member }
+"""
+
+
+def test_rates_are_read_beside_those_of_the_gateway(tmp_path):
+    calm, tokens, paid, *built_in = load_policies(a_folder(tmp_path, a=RATES)).rates
+    assert (calm.counts, calm.amount, calm.window_s, calm.match.facts.team) == (Counts.IN_FLIGHT, 4, 0.0, "batch")
+    assert (tokens.counts, tokens.window_s, tokens.amounts, tokens.shadow) == (Counts.TOKENS, 60.0, {"ci": 5}, True)
+    assert (paid.match.spends, paid.excess, paid.instead_of) == (True, Excess.WARN, "member")
+    assert paid.source.endswith("a.yaml:6:5")
+    assert {(rate.name, rate.amount, rate.window_s) for rate in built_in} == {
+        ("member", 120, 60.0),
+        ("chatbot", 30, 60.0),
+        ("reservations", 300, 60.0),
+        ("tool-minute", 30, 60.0),
+        ("tool-day", 200, 86_400.0),
+        ("suite-minute", 60, 60.0),
+        ("suite-day", 300, 86_400.0),
+        ("org-day", 1000, 86_400.0),
+    }
+
+
+def test_the_gateways_limits_can_be_replaced_and_a_copy_of_them_is_not_read_twice(tmp_path):
+    own = "gateway_limits: own\nrates: [{ name: member, requests: 5, within: 60s }]"
+    (rate,) = load_policies(a_folder(tmp_path, a=own)).rates
+    assert rate.amount == 5
+    (tmp_path / "gateway.yaml").write_bytes(GATEWAY.read_bytes())
+    assert "the rate 'member' stands at a.yaml:2:11 already" in problems_of(tmp_path)[0]
+    (tmp_path / "a.yaml").write_text("errors: hybrid")
+    assert load_policies(tmp_path).rates == gateway_rates()
+    (tmp_path / "gateway.yaml").write_text(GATEWAY.read_text() + "# changed\n")
+    assert "is one of the gateway's own (gateway.yaml (built in):12:5)" in problems_of(tmp_path)[0]
+
+
+# fmt: off
+WRONG_RATES = [
+    ("{ name: a, requests: 1 }",                                    "rates.0: requests and tokens are counted within"),
+    ("{ name: a, in_flight: 1, within: 1s }",                       "rates.0: requests and tokens are counted within"),
+    ("{ name: a, requests: 1, tokens: 1, within: 1s }",             "rates.0: say exactly one of"),
+    ("{ name: a, within: 1s }",                                     "rates.0: say exactly one of"),
+    ("{ name: a, requests: 1.5, within: 1s }",                      "rates.0.requests: "),
+    ("{ name: a, requests: 1, within: 1s, each: mebmer }",          "rates.0.each: 'mebmer' is not one of"),
+    ("{ name: a, requests: 1, within: 1s, match: { metod: x } }",   "rates.0.match.metod: is not known; did you mean method?"),
+    ("{ name: a, requests: 1, within: 1s, match: { team: x } }",    "rates.a.match.team: there is no team 'x'"),
+    ("{ name: a, requests: 1, within: 1s, instead_of: b }",         "rates.a.instead_of: there is no other rate 'b'"),
+    ("{ name: a, requests: 1, within: 1s, amounts: { x: 1 } }",     "rates.0: amounts goes with each"),
+    ("{ name: a, requests: 1, within: 1s, excess: hope }",          "rates.0.excess: 'hope' is not one of"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("text", "problem"), WRONG_RATES)
+def test_a_rate_that_is_wrong_is_said_with_its_place(tmp_path, text, problem):
+    found = problems_of(tmp_path, a=f"rates: [{text}]")
+    assert any(problem in line and line.startswith("a.yaml:1:") for line in found), found
+
+
+@pytest.mark.parametrize("word", ["excess: wait", "each: member"])
+def test_a_budget_does_not_wait_and_knows_no_members(tmp_path, word):
+    (problem,) = problems_of(tmp_path, a=f"budgets: [{{ name: a, credits: 1, per: day, {word} }}]")
+    assert problem.startswith("a.yaml:1:11: budgets.0: a budget ")

@@ -35,11 +35,6 @@ def test_secrets_have_no_flag():
     assert {row.name for row in SETTINGS if not row.flag} == {"upstream_key", "admin_token", "tenant_token"}
 
 
-def test_settings_that_do_not_act_yet_say_so():
-    idle = {row.name for row in SETTINGS if "(acts once" in row.help}
-    assert idle == {"queue_bytes"}
-
-
 def test_defaults_are_those_of_the_borders():
     settings = load({}, {"HOME": "/home/ann"}, None)
     expected = {

@@ -103,7 +103,10 @@ def serving(home: Path, upstream: str, *arguments: str, **environ: str) -> Itera
     """`serve` on ports of the system's choosing."""
     # A ledger of its own: one file serves one process.
     data = tempfile.mkdtemp(prefix="data-", dir=home)
-    ports = ("--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data", data)
+    # One proxy serves many journeys: what one of them used up or saw refused must not reach the next.
+    rules = Path(tempfile.mkdtemp(prefix="policies-", dir=home))
+    (rules / "apart.yaml").write_text("gateway_limits: own\nstorms: pass\n", "utf-8")
+    ports = ("--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data", data, "--policies", str(rules))
     given = {"SLUICEGATE_UPSTREAM_KEY": GATEWAY_KEY, **environ}
     with program(home, "serve", "--upstream", upstream, *ports, *arguments, ready="teams", **given) as running:
         yield running

@@ -36,7 +36,7 @@ def test_labels_are_from_closed_sets():
     used = {label for row in METRICS for label in row.labels}
     assert used == {
         "team", "route", "code", "reason", "cache", "model", "side", "type", "outcome", "suite", "tool",
-        "kind", "version", "metric", "result", "budget", "share",
+        "kind", "version", "metric", "result", "budget", "share", "limit", "decision",
     }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import pytest
 from proxy.core.ledger import Basis, Ending, Hold, Settle, Void
 from proxy.core.prices import FLAT
 from proxy.core.pricing import token_credits
-from tests.proxies import CHAT, NATIVE, RESPONSE, proxied
+from tests.proxies import CHAT, NATIVE, NOW, RESPONSE, proxied
 
 ROUTES = {"/v1/chat/completions": CHAT, "/v1/messages": NATIVE, "/v1/responses": RESPONSE}
 
@@ -74,7 +74,7 @@ async def test_each_fault_of_the_gateway_has_its_ending_and_its_charge(
     front, gateway, fault, status, ending, basis, charged, uncertain
 ):
     gateway.set_fault(fault)
-    reply = await front.post("/v1/chat/completions", CHAT)
+    reply = await front.post("/v1/chat/completions", CHAT, headers=NOW)
     assert reply.status == status, reply.body
     event = await front.request()
     assert event["ending"] == ending
@@ -178,7 +178,7 @@ async def test_a_refused_tool_call_is_not_counted(front, gateway):
         "method": "tools/call",
         "params": {"name": "add", "arguments": {"a": 1, "b": 2}},
     }
-    reply = await front.post("/v1/mcp/calc", call)
+    reply = await front.post("/v1/mcp/calc", call, headers=NOW)
     error = reply.json["error"]
     assert (reply.status, reply.json["id"], error["code"], error["data"]["retry_after_s"]) == (200, "a", -32003, 7.0)
     entry = ended(front)

@@ -11,7 +11,7 @@ import pytest
 
 from proxy.core.policy import DEFAULT_POLICY, StreamUsage
 from proxy.emulator.faults.asking import Armed, Recording
-from tests.proxies import CHAT, NATIVE, RESPONSE, proxied
+from tests.proxies import CHAT, NATIVE, NOW, RESPONSE, proxied
 from tests.raw import Raw, request
 
 CORPUS = Path(__file__).parent.parent / "wire" / "sse"
@@ -161,7 +161,7 @@ MESSAGES = [
 async def test_the_gateways_sentence_reaches_the_caller_word_for_word(front, gateway, path, body, fault, status, text):
     if fault:
         gateway.set_fault(fault)
-    reply = await front.post(path, body)
+    reply = await front.post(path, body, headers=NOW)
     assert reply.status == status
     assert reply.headers["Content-Type"] == "application/json"
     value = reply.json
@@ -192,7 +192,7 @@ async def test_retry_after_is_a_number_every_client_obeys_and_the_true_figure_is
     front, gateway, retry, after, true, again
 ):
     gateway.set_fault("429", retry=retry)
-    reply = await front.post("/v1/chat/completions", CHAT)
+    reply = await front.post("/v1/chat/completions", CHAT, headers=NOW)
     assert reply.headers["Retry-After"] == after
     assert reply.headers["Retry-After-Ms"] == f"{after}000"
     assert reply.headers.get("X-Should-Retry") == again
@@ -239,8 +239,9 @@ async def test_a_gateway_that_refuses_our_key_is_our_fault_not_the_callers(gatew
 
 async def test_a_key_that_is_taken_again_makes_the_proxy_ready_again(front, gateway):
     gateway.set_fault("401", times=1)
-    for status, ready in ((502, 503), (200, 200)):
-        assert (await front.post("/v1/chat/completions", CHAT)).status == status
+    for temperature, status, ready in ((0.1, 502, 503), (0.2, 200, 200)):
+        # Another body, for the same one would hear the refusal from memory.
+        assert (await front.post("/v1/chat/completions", {**CHAT, "temperature": temperature})).status == status
         async with front.client.get(front.running.admin_url + "/readyz") as answer:
             assert answer.status == ready
 

@@ -1,6 +1,7 @@
 import os
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 from proxy.cli.main import run_command
@@ -71,7 +72,12 @@ def test_the_lock_holds_every_dependency_of_the_project():
 def test_the_policies_that_are_shipped_are_right_and_change_nothing(capsys):
     assert run_command(["check", str(ROOT / "policies")]) == 0
     capsys.readouterr()
-    assert load_policies(ROOT / "policies") == DEFAULT_POLICY
+    assert load_policies(ROOT / "policies") == load_policies(ROOT / "nowhere")
+    assert replace(load_policies(ROOT / "policies"), rates=()) == DEFAULT_POLICY
+
+
+def test_the_gateways_limits_lie_among_the_policies_for_reading():
+    assert (ROOT / "policies" / "gateway.yaml").read_bytes() == (ROOT / "proxy" / "gateway.yaml").read_bytes()
 
 
 def test_modules_are_small_nouns():

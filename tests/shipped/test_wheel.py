@@ -35,6 +35,10 @@ def test_every_module_is_in_the_wheel(wheel):
     assert not modules - set(wheel.namelist())
 
 
+def test_the_gateways_limits_are_in_the_wheel(wheel):
+    assert "proxy/gateway.yaml" in wheel.namelist()
+
+
 def test_the_licence_is_in_the_wheel(wheel):
     assert [name for name in wheel.namelist() if name.endswith("licenses/LICENSE")]
 

@@ -1,0 +1,100 @@
+"""Lanes: who waits, in the order they came, one lane for each team and set of accounts."""
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from math import inf
+from typing import Final
+
+from proxy.core.slots import Slots
+from proxy.core.turns import Waiter
+
+
+@dataclass(slots=True, eq=False)
+class Lane:
+    """Waiters of one team on one set of accounts.
+
+    binding: the account that held its head up last; the team's share is kept there.
+    """
+
+    key: Hashable
+    team: str
+    waiters: "OrderedDict[int, Waiter]" = field(default_factory=OrderedDict)
+    binding: Slots | None = None
+
+    @property
+    def head(self) -> Waiter:
+        return next(iter(self.waiters.values()))
+
+
+class Lanes:
+    """All lanes, and the deadlines of those who stand in them."""
+
+    def __init__(self) -> None:
+        self._lanes: Final[dict[Hashable, Lane]] = {}
+        self._deadlines: Final[list[tuple[float, int, Waiter]]] = []
+        self._count = 0
+        self._last = 0
+        self._first = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Lane]:
+        return iter(self._lanes.values())
+
+    def join(self, waiter: Waiter, *, first: bool) -> None:
+        """Stand in the lane; `first`: before all others in it."""
+        key = (
+            waiter.team,
+            frozenset(id(slots) for slots, _ in waiter.wants),
+            waiter.gates,
+            waiter.draw.facts if waiter.credits else None,
+        )
+        lane = self._lanes.get(key)
+        if lane is None:
+            lane = self._lanes[key] = Lane(key, waiter.team)
+        self._last += 1
+        self._first -= 1
+        waiter.seq = self._first if first else self._last
+        waiter.lane = lane
+        lane.waiters[waiter.seq] = waiter
+        if first:
+            lane.waiters.move_to_end(waiter.seq, last=False)
+        for slots, amount in waiter.wants:
+            slots.waiting[lane.team] = slots.waiting.get(lane.team, 0) + amount
+        heappush(self._deadlines, (waiter.deadline_s, waiter.seq, waiter))
+        self._count += 1
+
+    def leave(self, waiter: Waiter) -> None:
+        """Go out of the queue; does nothing for one that is not in it."""
+        lane = waiter.lane
+        if lane is None:
+            return
+        waiter.lane = None
+        del lane.waiters[waiter.seq]
+        self._count -= 1
+        if not lane.waiters:
+            del self._lanes[lane.key]
+        for slots, amount in waiter.wants:
+            left = slots.waiting.get(lane.team, 0) - amount
+            if left > 0:
+                slots.waiting[lane.team] = left
+            else:
+                slots.waiting.pop(lane.team, None)
+
+    def next_deadline_s(self) -> float:
+        """When the first of them gives up, inf where nobody waits."""
+        while self._deadlines and not self._stands(*self._deadlines[0][1:]):
+            heappop(self._deadlines)
+        return self._deadlines[0][0] if self._deadlines else inf
+
+    def late(self, now_s: float) -> Iterator[Waiter]:
+        """Those whose time is up; each is still in its lane."""
+        while self.next_deadline_s() <= now_s:
+            yield heappop(self._deadlines)[2]
+
+    @staticmethod
+    def _stands(seq: int, waiter: Waiter) -> bool:
+        return waiter.lane is not None and waiter.seq == seq

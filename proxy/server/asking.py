@@ -1,0 +1,62 @@
+"""What a call asks of the queue: whom it counts for, how much of what, which gates have to be open, and how long."""
+
+from math import isfinite
+from typing import Final
+
+from proxy.core.limits import Draw
+from proxy.core.turns import Waiter
+from proxy.errors import ProxyError
+from proxy.server.call import Call
+from proxy.server.parts import Parts
+from proxy.server.routes import Draws
+from proxy.server.waits import MEMBER, TOOLS
+
+WAIT_HEADER: Final = "x-sluicegate-wait-max"
+UPSTREAM_GATE: Final = "upstream"
+
+
+def waiter_of(call: Call, parts: Parts) -> Waiter:
+    """The call as one who asks for a turn. Raises ProxyError for a header that is no number of seconds."""
+    assert call.match is not None
+    assert call.team is not None
+    route, facts, credits_ = call.match.route, call.facts_for_books, call.hold.credits if call.hold is not None else 0
+    member = parts.queue.member_of(call.credential)
+    draw = Draw(
+        facts, member, call.mcp.method if call.mcp is not None else None, Draws.RESERVATION in route.draws, credits_ > 0
+    )
+    now_s = parts.queue.now_s()
+    return Waiter(
+        parts.new_id(),
+        draw,
+        now_s + _patience_s(call, call.team.wait_max_s),
+        call.tokens,
+        credits_,
+        gates_of(call, member),
+        asked_s=now_s,
+    )
+
+
+def gates_of(call: Call, member: str) -> tuple[str, ...]:
+    """What has to be open for the call: the gateway, its member, and the suite, or the route and model, it asks."""
+    assert call.match is not None
+    route = call.match.route.name
+    if call.mcp is None:
+        return UPSTREAM_GATE, MEMBER + member, f"{route}/{call.model or ''}"
+    suite = f"suite:{call.match.values['suite']}"
+    if call.mcp.method == "tools/call":
+        return UPSTREAM_GATE, MEMBER + member, suite, TOOLS + call.credential
+    return UPSTREAM_GATE, MEMBER + member, suite
+
+
+def _patience_s(call: Call, team_s: float) -> float:
+    """The team's longest wait, or the shorter one that the caller asks for."""
+    said = call.inbound.header(WAIT_HEADER)
+    if said is None:
+        return team_s
+    try:
+        asked_s = float(said)
+    except ValueError:
+        asked_s = -1.0
+    if not isfinite(asked_s) or asked_s < 0:
+        raise ProxyError("bad_request", "X-Sluicegate-Wait-Max is not a number of seconds, such as 1 or 0.5.")
+    return min(asked_s, team_s)

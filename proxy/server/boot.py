@@ -1,0 +1,44 @@
+"""Time that survives a restart of the process: which start of the machine this is, and how long ago it was.
+
+A wall clock can be set; the time since the machine's start cannot. Where a platform does not tell one start from
+another, every earlier row counts as one of an earlier start, which only lengthens waits.
+"""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+
+LONG_S: Final = 3600.0
+"""Of windows above an hour the wall clock is believed across a start of the machine: otherwise a day begins anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boot:
+    """id: of this start of the machine, "" where nobody knows."""
+
+    id: str
+
+    @staticmethod
+    def since_s() -> float:
+        """Seconds since the machine's start, sleep included where the platform tells."""
+        clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+        return time.clock_gettime(clock)
+
+    def age_s(self, boot_id: str, boot_s: float, wall_s: float, window_s: float, now_s: float) -> float:
+        """How long ago a row was written, at least; `now_s` is the wall clock's."""
+        since_s = self.since_s()
+        if self.id and boot_id == self.id:
+            return max(0.0, since_s - boot_s)
+        # It was before this start of the machine; how long before, only the wall clock can say.
+        return max(since_s, now_s - wall_s) if window_s > LONG_S else since_s
+
+
+def this_boot() -> Boot:
+    """The start of the machine that this process runs in."""
+    try:
+        return Boot(_BOOT_ID.read_text("ascii").strip())
+    except (OSError, ValueError):
+        return Boot("")

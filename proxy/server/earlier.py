@@ -1,0 +1,36 @@
+"""Turns that an earlier process took, as their rows tell. Whatever a row leaves open only lengthens waits."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from proxy.core.limits import Draw
+from proxy.core.riders import KeptTurn
+from proxy.core.slots import Slots
+from proxy.core.turns import Turn
+from proxy.server.boot import Boot
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """One row. now_s: the clock of turns.      wall_s: the clock on the wall, at the same instant."""
+
+    kept: KeptTurn
+    boot: Boot
+    now_s: float
+    wall_s: float
+
+    def turn(self, member_of: Callable[[str], str]) -> Turn:
+        """The turn without its places. member_of: whom the gateway's limits count a credential for."""
+        row = self.kept.turn
+        # Only a tool call names a tool.
+        method = "tools/call" if row.facts.tool is not None else None
+        draw = Draw(row.facts, member_of(row.facts.credential), method, row.reserves, row.spends)
+        return Turn(row.id, draw, row.tokens, (), open=False)
+
+    def ends_s(self, slots: Slots) -> float:
+        """When its place comes back; a request that nobody saw written may have been, until just now."""
+        ago_s, written = 0.0, self.kept.written
+        if written is not None:
+            row = self.kept.turn
+            ago_s = self.boot.age_s(row.boot_id, written.boot_s, written.at_s, slots.rate.window_s, self.wall_s)
+        return self.now_s - ago_s + slots.span_s + slots.guard_s

@@ -1,0 +1,168 @@
+"""What callers are told about waiting: why not, how long, and how much of a rate is left."""
+
+from math import ceil, inf
+from typing import Any, Final
+
+from proxy.core.limits import Counts
+from proxy.core.scheduler import Scheduler
+from proxy.core.slots import Slots
+from proxy.core.turns import Block, Held, Waiter
+from proxy.errors import ProxyError
+from proxy.server.budgets import over_budget
+
+POINTLESS: Final = {"x-should-retry": "false"}
+MEMBER: Final = "member:"
+"""Begins the name of the gate that a gateway's 429 shuts; all others are breakers."""
+TOOLS: Final = "tools:"
+"""Begins the name of the gate that a 429 on a tool call shuts."""
+
+
+def refused(block: Block, waiter: Waiter, now_s: float, wall_s: float) -> ProxyError:
+    """The error for a call that does not get its turn, with the figures as they are."""
+    if block.refusal is not None:
+        return over_budget(block.refusal)
+    patience_s = max(0.0, waiter.deadline_s - waiter.asked_s)
+    after_s = None if block.at_s == inf else max(0.0, block.at_s - now_s)
+    data: dict[str, Any] = {
+        "wait_s": None if after_s is None else round(after_s, 3),
+        "wait_max_s": round(patience_s, 3),
+    }
+    reason, sentence = _said(block, waiter, after_s, patience_s)
+    if block.slots is not None:
+        data |= _figures(block.slots)
+    return ProxyError(
+        reason,
+        sentence,
+        retry_after_s=1.0 if block.held is Held.FLIGHT else after_s,
+        resets_at_s=None if after_s is None else wall_s + after_s,
+        headers=POINTLESS if block.held is Held.NEVER else None,
+        data=data,
+    )
+
+
+def _said(block: Block, waiter: Waiter, after_s: float | None, patience_s: float) -> tuple[str, str]:
+    """Reason and sentence."""
+    waits = "nobody knows how long it lasts" if after_s is None else f"the wait would be about {ceil(after_s)} s"
+    ends = f"{waits}, and this caller waits at most {patience_s:g} s"
+    if block.held is Held.GATE:
+        if (block.gate or "").startswith((MEMBER, TOOLS)):
+            return "turn_too_far", f"The gateway asked for a pause; {ends}."
+        return "paused", f"The gateway does not answer calls like this one at the moment; {waits}."
+    if (slots := block.slots) is None:
+        return "turn_too_far", f"Calls that came before take every turn; {ends}."
+    rate = f"The rate {_named(slots)} allows {_amount(slots)}"
+    asked = f"{waiter.tokens} tokens" if slots.rate.counts is Counts.TOKENS else "one call"
+    match block.held:
+        case Held.NEVER:
+            return "limit_exhausted", f"{rate} and this asks for {asked}, which can never fit."
+        case Held.SPENT:
+            return "limit_exhausted", f"{rate}, of which {slots.used} are used. It lets nobody wait; {waits}."
+        case Held.FLIGHT:
+            return "budget_busy", f"{rate}, and none of them has ended within {patience_s:g} s."
+        case _:
+            return "turn_too_far", f"{rate}; {ends}."
+
+
+def _figures(slots: Slots) -> dict[str, Any]:
+    return {
+        "limit": slots.rate.name,
+        "amount": slots.amount,
+        "used": slots.used,
+        "waiting": sum(slots.waiting.values()),
+        "window_s": slots.rate.window_s or None,
+    }
+
+
+def _named(slots: Slots) -> str:
+    return f"{slots.rate.name} of {'/'.join(slots.group)}" if any(slots.group) else slots.rate.name
+
+
+def _amount(slots: Slots) -> str:
+    what = {Counts.REQUESTS: "requests", Counts.TOKENS: "tokens", Counts.IN_FLIGHT: "calls at once"}[slots.rate.counts]
+    within = f" within {slots.rate.window_s:g} s" if slots.rate.window_s else ""
+    return f"{slots.amount} {what}{within}"
+
+
+def queue_full(room: int) -> ProxyError:
+    """The error for a call whose body finds no room to wait in."""
+    return ProxyError(
+        "turn_too_far",
+        f"The bodies of all calls that wait already fill the {room} bytes there are for them (--queue-bytes).",
+    )
+
+
+def rate_lines(waiter: Waiter, *, openai: bool, now_s: float) -> dict[str, str]:
+    """Header lines that tell the caller's rates, and how much of the tightest one is left."""
+    acting = [slots for slots, _ in waiter.wants if slots.rate.acts and slots.rate.window_s]
+    if not acting:
+        return {}
+    tight = min(acting, key=_left_share) if len(acting) > 1 else acting[0]
+    tight.forget(now_s)
+    lines = {
+        "ratelimit-policy": ", ".join([one.told for one in acting]),
+        "ratelimit": f'"{tight.rate.name}";r={_left(tight)};t={ceil(_resets_s(tight, now_s))}',
+    }
+    if openai:
+        for counts in (Counts.REQUESTS, Counts.TOKENS):
+            of_kind = [one for one in acting if one.rate.counts is counts]
+            if of_kind:
+                one = tight if tight in of_kind else min(of_kind, key=_left_share)
+                lines[f"x-ratelimit-limit-{counts.value}"] = str(one.amount)
+                lines[f"x-ratelimit-remaining-{counts.value}"] = str(_left(one))
+                lines[f"x-ratelimit-reset-{counts.value}"] = f"{_resets_s(one, now_s):.3f}s"
+    return lines
+
+
+def _left(slots: Slots) -> int:
+    return max(0, slots.capacity - slots.used)
+
+
+def _left_share(slots: Slots) -> float:
+    return (slots.capacity - slots.used) / max(1, slots.amount)
+
+
+def _resets_s(slots: Slots, now_s: float) -> float:
+    """Until the first place comes back."""
+    first = next(slots.coming(), None)
+    return slots.rate.window_s if first is None else max(0.0, first.ends_s - now_s)
+
+
+def told(scheduler: Scheduler, now_s: float, waiting_bytes: int) -> dict[str, object]:
+    """The queue for people and programs: lanes with what holds up their heads, accounts in use, and what is shut."""
+    lanes = [
+        {
+            "team": lane.team,
+            "route": lane.head.draw.facts.route,
+            "waiting": len(lane.waiters),
+            "held_by": lane.head.block.held.value if lane.head.block is not None else None,
+            "limit": lane.binding.rate.name if lane.binding is not None else None,
+            "starts_in_s": _in_s(lane.head.block.at_s, now_s) if lane.head.block is not None else None,
+        }
+        for lane in scheduler.lanes()
+    ]
+    limits = [
+        {
+            "name": slots.rate.name,
+            "of": "/".join(slots.group),
+            "amount": slots.amount,
+            "now": slots.capacity,
+            "used": slots.used,
+            "waiting": sum(slots.waiting.values()),
+        }
+        for slots in scheduler.rates.all_slots(now_s)
+        if slots.used or slots.waiting
+    ]
+    shut = {name: _in_s(until_s, now_s) for name, until_s in scheduler.gates.all_shut(now_s).items()}
+    return {"waiting": len(scheduler), "bytes": waiting_bytes, "lanes": lanes, "limits": limits, "shut": shut}
+
+
+def _in_s(at_s: float, now_s: float) -> float | None:
+    return None if at_s == inf else round(max(0.0, at_s - now_s), 3)
+
+
+def shares(scheduler: Scheduler, now_s: float) -> dict[str, float]:
+    """How much of each rate is taken, of its fullest account."""
+    found = {rate.name: 0.0 for rate in scheduler.rates.rates}
+    for slots in scheduler.rates.all_slots(now_s):
+        found[slots.rate.name] = max(found[slots.rate.name], slots.used / max(1, slots.amount))
+    return found

@@ -1,0 +1,92 @@
+"""Fifty callers in four teams for several windows: the gateway has no call to refuse, and nothing of it is left unused."""
+
+import asyncio
+import hashlib
+from collections import Counter
+
+import pytest
+
+from proxy.core.limits import Counts, Each, Match, Rate, RateMatch
+from proxy.core.policy import KeyRef, Policy, Team
+from proxy.emulator.gateway import running as emulated
+from proxy.emulator.options import Options
+from tests.proxies import CHAT
+from tests.restarts import restarted
+
+SCALE = 30.0
+WINDOW_S = 60.0 / SCALE
+AMOUNT, BOTS = 60, 15
+TEAMS = {"search": 20, "batch": 14, "apps": 8, "ops": 8}
+"""Callers of each team."""
+
+TOOL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "add", "arguments": {"a": 1, "b": 2}}}
+ASKS = (
+    ("/v1/chat/completions", CHAT),
+    ("/v1/chatbots/7/chat/completions", {"messages": CHAT["messages"]}),
+    ("/v1/mcp/calc", TOOL),
+)
+
+
+def policy():
+    teams = {
+        name: Team(name, (KeyRef(name, hashlib.sha256(name.encode()).digest()),), weight=weight)
+        for name, weight in zip(TEAMS, (4, 2, 1, 1), strict=True)
+    }
+    tools = RateMatch(method="tools/call")
+    rates = (
+        Rate("member", Counts.REQUESTS, AMOUNT, WINDOW_S, each=Each.MEMBER),
+        Rate("chatbot", Counts.REQUESTS, BOTS, WINDOW_S, RateMatch(Match(route="chatbot")), Each.MEMBER),
+        Rate("tools", Counts.REQUESTS, BOTS, WINDOW_S, tools, Each.CREDENTIAL),
+    )
+    return Policy(teams=teams, rates=rates)
+
+
+async def demand(front, windows, served):
+    """Every caller asks again as soon as it is answered, for so many windows; one in five for something else."""
+    loop = asyncio.get_running_loop()
+    until_s = loop.time() + windows * WINDOW_S
+
+    async def caller(team, number):
+        while loop.time() < until_s:
+            path, body = ASKS[number % 15 if number % 15 in (1, 2) else 0]
+            left = str(max(0.0, until_s - loop.time()))
+            headers = {"x-api-key": team, "X-Sluicegate-Wait-Max": left}
+            reply = await front.post(path, body, headers=headers)
+            if reply.status == 200 and b'"error"' not in reply.body:
+                served[team, number] += 1
+            else:
+                # Its turn would come after the last of these windows, and it hears so at once.
+                assert b"turn_too_far" in reply.body, reply.body
+                await asyncio.sleep(until_s - loop.time())
+
+    await asyncio.gather(*(caller(team, number) for team, many in TEAMS.items() for number in range(many)))
+
+
+@pytest.mark.timeout(60)
+async def test_the_allowance_is_used_to_the_full_without_one_429_across_a_restart(tmp_path):
+    options = Options(time_scale=SCALE, amount_scale=AMOUNT / 120)
+    async with emulated(options) as gateway:
+        gateway.set_credits("alpha", 10**6 * 10**8)
+        used = []
+        for windows in (3, 2):
+            served = Counter()
+            before = len(gateway.journal)
+            async with restarted(gateway.url, policy(), tmp_path, auth="keys") as front:
+                await demand(front, windows, served)
+            used.append((len(gateway.journal) - before) / (windows * AMOUNT))
+            teams = Counter({team: sum(count for (name, _), count in served.items() if name == team) for team in TEAMS})
+            assert all(teams.values()), teams
+        assert {seen.status for seen in gateway.journal} == {200}
+        assert sum(used) / len(used) >= 0.98, used
+
+
+async def test_somebody_else_on_the_same_member_is_a_delay_and_no_error(tmp_path):
+    options = Options(time_scale=SCALE, amount_scale=AMOUNT / 120)
+    async with emulated(options) as gateway, restarted(gateway.url, policy(), tmp_path, auth="keys") as front:
+        foreign = {"Authorization": "Bearer sk-emu-alpha-2", "User-Agent": "somebody"}
+        for _ in range(AMOUNT):
+            async with front.client.get(gateway.url + "/v1/gateway/credits/", headers=foreign) as reply:
+                assert reply.status == 200
+        calls = (front.post("/v1/chat/completions", CHAT, headers={"x-api-key": team}) for team in list(TEAMS) * 3)
+        assert {reply.status for reply in await asyncio.gather(*calls)} == {200}
+        assert 429 in {seen.status for seen in gateway.journal}

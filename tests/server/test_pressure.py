@@ -1,0 +1,187 @@
+"""What the gateway refuses teaches: callers wait where waiting helps, and a storm is one request upstream."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from proxy.core.ledger import Void
+from proxy.core.limits import Counts, Each, Rate
+from proxy.core.policy import DEFAULT_POLICY, Storms
+from tests.proxies import CHAT, NATIVE, RESPONSE, proxied
+
+TOOL = {"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "add", "arguments": {"a": 1, "b": 2}}}
+
+
+def statuses(gateway):
+    return [seen.status for seen in gateway.journal]
+
+
+async def storm(front, body=RESPONSE, path="/v1/responses", times=6):
+    """An agent repeats a refused call as it was."""
+    return [await front.post(path, body) for _ in range(times)]
+
+
+async def test_a_429_all_the_same_is_a_delay_and_no_error(front, gateway):
+    gateway.set_fault("429", times=1, retry=1)
+    reply = await front.post("/v1/chat/completions", CHAT)
+    assert reply.status == 200
+    assert statuses(gateway) == [429, 200]
+    event = await front.request()
+    assert event["waited_s"] >= 1.0
+    voids = [entry for entry in front.entries if isinstance(entry, Void)]
+    assert len(voids) == 1, "the first hold was voided, the second settled"
+    assert front.running.parts.books.open_holds == 0
+
+
+async def test_all_of_a_member_wait_while_it_is_paused_and_less_is_given_out(gateway):
+    rules = replace(DEFAULT_POLICY, rates=(Rate("member", Counts.REQUESTS, 100, 60.0, each=Each.MEMBER),))
+    gateway.set_fault("429", times=1, retry=1)
+    async with proxied(gateway.url, rules) as front:
+        first = asyncio.create_task(front.post("/v1/chat/completions", CHAT))
+        await gateway.wait_for(lambda journal: len(journal) == 1)
+        await front.until(lambda: len(front.running.parts.queue.scheduler) == 1)
+        rest = [asyncio.create_task(front.post("/v1/messages", NATIVE)) for _ in range(3)]
+        await front.until(lambda: len(front.running.parts.queue.scheduler) == 4)
+        assert len(gateway.journal) == 1
+        (slots,) = front.running.parts.queue.scheduler.rates.all_slots(front.running.parts.queue.now_s())
+        assert slots.capacity == 80
+        assert {(await call).status for call in (first, *rest)} == {200}
+
+
+@pytest.mark.parametrize("retry", ["90", "decade"])
+async def test_a_429_that_lasts_longer_than_the_caller_waits_is_told_with_its_figure(front, gateway, retry):
+    gateway.set_fault("429", retry=retry)
+    reply = await front.post("/v1/chat/completions", CHAT)
+    assert (reply.status, reply.error["message"]) == (429, "Rate limit exceeded")
+    assert reply.error["retry_after_s"] >= 90
+    again = await front.post("/v1/chat/completions", CHAT)
+    assert (again.status, again.error["reason"]) == (429, "turn_too_far")
+    assert 50 < again.error["retry_after_s"] <= 60, "the pause is never longer than a minute"
+    assert statuses(gateway) == [429]
+
+
+async def test_a_429_on_a_tool_call_pauses_tool_calls_and_nothing_else(front, gateway):
+    gateway.set_fault("429", times=1, retry=60)
+    assert (await front.post("/v1/mcp/calc", TOOL)).json["error"]["code"] == -32003
+    assert (await front.post("/v1/mcp/calc", TOOL)).json["error"]["data"]["reason"] == "turn_too_far"
+    assert (await front.post("/v1/mcp/calc", {**TOOL, "method": "tools/list", "params": {}})).json["result"]
+    assert (await front.post("/v1/chat/completions", CHAT)).status == 200
+
+
+@pytest.mark.parametrize(("fault", "status"), [("403", 403), ("404", 404), ("422", 422), ("401", 502), ("1010", 403)])
+async def test_an_identical_refused_call_is_one_request_upstream(front, gateway, fault, status):
+    gateway.set_fault(fault)
+    replies = await storm(front)
+    assert [reply.status for reply in replies] == [status] * 6
+    assert len(gateway.journal) == 1
+    assert len({reply.error["message"] for reply in replies}) == 1
+    gateway.clear_faults()
+    assert (await front.post("/v1/responses", {**RESPONSE, "temperature": 0.5})).status == 200
+
+
+async def test_a_refusal_is_remembered_for_seconds_only(front, gateway):
+    gateway.set_fault("404", times=1)
+    assert (await front.post("/v1/responses", RESPONSE)).status == 404
+    refusals = front.running.parts.refusals
+    (key,) = refusals._said
+    until_s, said = refusals._said[key]
+    refusals._said[key] = (until_s - 10.0, said)
+    assert (await front.post("/v1/responses", RESPONSE)).status == 200
+
+
+async def test_an_empty_purse_is_asked_once_for_calls_that_cost_as_much(front, gateway):
+    gateway.set_credits("alpha", 0)
+    replies = await storm(front)
+    assert [reply.status for reply in replies] == [402] * 6
+    assert [reply.error.get("reason") for reply in replies] == [None] + ["gateway_credits_exhausted"] * 5
+    assert len(gateway.journal) == 1
+    small = {**RESPONSE, "max_output_tokens": 1}
+    assert (await front.post("/v1/responses", small)).error.get("reason") is None, "a cheaper one may still be taken"
+    assert (await front.get("/v1/models")).status == 200
+
+
+async def test_maintenance_is_heard_once_and_told_with_its_end(front, gateway):
+    gateway.set_fault("503", retry=45)
+    replies = await storm(front, times=30)
+    assert {reply.status for reply in replies} == {503}
+    assert [reply.error.get("reason") for reply in replies[1:]] == ["paused"] * 29
+    assert 40 < replies[-1].error["retry_after_s"] <= 45
+    assert (await front.post("/v1/chat/completions", CHAT)).error["reason"] == "paused"
+    assert len(gateway.journal) == 1
+
+
+async def test_maintenance_without_a_figure_lasts_a_minute_and_retrying_it_is_pointless_no_sooner(front, gateway):
+    gateway.set_fault("503")
+    first, second = await storm(front, times=2)
+    assert (first.status, second.error["reason"], second.headers["Retry-After"]) == (503, "paused", "60")
+    assert len(gateway.journal) == 1
+
+
+async def test_a_suite_that_is_paused_is_no_other_suite(front, gateway):
+    gateway.set_fault("paused", prefix="/v1/gateway/mcp/calc", retry=60)
+    for reason in ("gateway", "paused"):
+        assert (await front.post("/v1/mcp/calc", TOOL)).json["error"]["data"]["reason"] == reason
+    search = {**TOOL, "params": {"name": "search", "arguments": {"query": "x"}}}
+    assert (await front.post("/v1/mcp/docs", search)).json["result"]
+    assert (await front.post("/v1/chat/completions", CHAT)).status == 200
+    assert [seen.target for seen in gateway.journal][:2] == ["/v1/gateway/mcp/calc/", "/v1/gateway/mcp/docs/"]
+
+
+async def test_after_a_pause_one_call_looks_and_the_others_follow(front, gateway):
+    gateway.set_fault("503", retry=1, times=1)
+    assert (await front.post("/v1/chat/completions", CHAT)).status == 503
+    gateway.set_fault("slow", gate="look", times=1)
+    calls = [asyncio.create_task(front.post("/v1/chat/completions", CHAT)) for _ in range(4)]
+    await gateway.wait_for_gate("look")
+    assert len(gateway.journal) == 2
+    gateway.open_gate("look")
+    assert [(await call).status for call in calls] == [200] * 4
+
+
+async def test_a_caller_that_leaves_while_it_looks_lets_the_next_one_look(front, gateway):
+    gateway.set_fault("503", retry=1, times=1)
+    assert (await front.post("/v1/chat/completions", CHAT)).status == 503
+    gateway.set_fault("hang", times=1)
+    front.running.parts.exchanges.bounds = replace(front.running.parts.exchanges.bounds, at_once=0)
+    looks = asyncio.create_task(front.post("/v1/chat/completions", CHAT))
+    await gateway.wait_for(lambda journal: len(journal) == 2)
+    looks.cancel()
+    await asyncio.gather(looks, return_exceptions=True)
+    assert (await front.post("/v1/chat/completions", CHAT)).status == 200
+
+
+async def test_failures_of_one_model_shut_its_way_and_no_other(front, gateway):
+    gateway.set_fault("500", times=5)
+    for _ in range(5):
+        assert (await front.post("/v1/chat/completions", CHAT)).status == 500
+    no_wait = {"X-Sluicegate-Wait-Max": "0"}
+    reply = await front.post("/v1/chat/completions", CHAT, headers=no_wait)
+    assert (reply.status, reply.error["reason"]) == (503, "paused")
+    assert len(gateway.journal) == 5
+    assert (await front.post("/v1/chat/completions", {**CHAT, "model": "gpt-4o"}, headers=no_wait)).status == 200
+    assert (await front.post("/v1/chat/completions", CHAT)).status == 200, "it waits for the way to open"
+
+
+async def test_a_gateway_that_cannot_be_reached_is_not_tried_by_every_call():
+    async with proxied("http://127.0.0.1:9") as front:
+        replies = [
+            await front.post("/v1/chat/completions", CHAT, headers={"X-Sluicegate-Wait-Max": "0"}) for _ in range(7)
+        ]
+        assert [reply.error["reason"] for reply in replies] == ["upstream_unreachable"] * 5 + ["paused"] * 2
+
+
+async def test_fourteen_countings_of_one_text_at_once_are_one(front, gateway):
+    body = {"model": "claude-sonnet-x", "messages": [{"role": "user", "content": "hi"}]}
+    replies = await asyncio.gather(*(front.post("/v1/messages/count_tokens", body) for _ in range(14)))
+    assert {reply.status for reply in replies} == {200}
+    assert len(gateway.journal) == 1
+
+
+async def test_all_of_it_can_be_switched_off(gateway):
+    async with proxied(gateway.url, replace(DEFAULT_POLICY, storms=Storms.PASS)) as front:
+        for fault in ("402", "404", "429", "503"):
+            gateway.clear_faults()
+            gateway.set_fault(fault)
+            assert {reply.status for reply in await storm(front, times=2)} == {int(fault)}
+        assert len(gateway.journal) == 8
