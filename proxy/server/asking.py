@@ -3,9 +3,12 @@
 from math import isfinite
 from typing import Final
 
+from proxy.core.facts import Facts
 from proxy.core.limits import Draw
+from proxy.core.rates import OURS
 from proxy.core.turns import Waiter
 from proxy.errors import ProxyError
+from proxy.server.admitted import Admitted
 from proxy.server.call import Call
 from proxy.server.parts import Parts
 from proxy.server.routes import Draws
@@ -13,6 +16,8 @@ from proxy.server.waits import MEMBER, TOOLS
 
 WAIT_HEADER: Final = "x-sluicegate-wait-max"
 UPSTREAM_GATE: Final = "upstream"
+OUR_WAIT_S: Final = 30.0
+"""Longest wait of the proxy's own questions; they are asked again later anyway."""
 
 
 def waiter_of(call: Call, parts: Parts) -> Waiter:
@@ -60,3 +65,13 @@ def _patience_s(call: Call, team_s: float) -> float:
     if not isfinite(asked_s) or asked_s < 0:
         raise ProxyError("bad_request", "X-Sluicegate-Wait-Max is not a number of seconds, such as 1 or 0.5.")
     return min(asked_s, team_s)
+
+
+async def our_turn(route: str, parts: Parts) -> Admitted:
+    """A turn for a call of the proxy's own, which stands behind everybody's. Raises ProxyError."""
+    now_s = parts.queue.now_s()
+    member = parts.queue.member_of("")
+    gates = UPSTREAM_GATE, MEMBER + member, f"{route}/"
+    draw = Draw(Facts(OURS, "", route), member)
+    waiter = Waiter(parts.new_id(), draw, now_s + OUR_WAIT_S, gates=gates, asked_s=now_s)
+    return Admitted(parts.queue, await parts.queue.take(waiter, None, 0, lambda _: None))

@@ -9,8 +9,10 @@ from urllib.parse import quote
 
 from proxy.config.settings import Credential
 from proxy.core.operations import Operation
+from proxy.errors import ProxyError
 from proxy.server import owning
 from proxy.server.admit import FAMILIES
+from proxy.server.asking import our_turn
 from proxy.server.exchange import Exchange
 from proxy.server.normalise import our_headers
 from proxy.server.parts import Parts
@@ -54,6 +56,10 @@ async def _ask(operation: Operation, parts: Parts) -> None:
 
 
 async def _poll(operation: Operation, parts: Parts) -> None:
+    try:
+        turn = await our_turn(operation.kind, parts)
+    except ProxyError:
+        return  # Others need every turn; the question is asked again later.
     exchange = Exchange(
         parts.upstream,
         _question(operation, parts),
@@ -62,6 +68,7 @@ async def _poll(operation: Operation, parts: Parts) -> None:
         books=parts.books,
         among=parts.exchanges,
         wall=parts.wall,
+        turn=turn,
     )
     try:
         async with asyncio.timeout(ANSWER_MAX_S):

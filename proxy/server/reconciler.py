@@ -7,7 +7,9 @@ from typing import Any, Final
 
 from proxy.config.settings import Credential
 from proxy.core.reconciliation import Reading, Span, Verdict, looked
+from proxy.errors import ProxyError
 from proxy.observe.metrics import Metrics
+from proxy.server.asking import our_turn
 from proxy.server.exchange import Exchange
 from proxy.server.normalise import USER_AGENT
 from proxy.server.parts import Parts
@@ -72,8 +74,19 @@ async def _balance(parts: Parts) -> Credits:
         "x-request-id": parts.new_id(),
     }
     out = Outgoing("GET", target, headers, b"")
+    try:
+        turn = await our_turn("credits", parts)
+    except ProxyError as error:
+        raise BalanceUnknown(error.message) from error
     exchange = Exchange(
-        parts.upstream, out, family=None, hold=None, books=parts.books, among=parts.exchanges, wall=parts.wall
+        parts.upstream,
+        out,
+        family=None,
+        hold=None,
+        books=parts.books,
+        among=parts.exchanges,
+        wall=parts.wall,
+        turn=turn,
     )
     try:
         answer = await exchange.open()

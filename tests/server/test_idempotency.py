@@ -10,7 +10,7 @@ from proxy.core.idempotency import BODY_MAX
 from proxy.core.policy import KeyRef, Policy, Team
 from proxy.core.riders import Promise
 from proxy.stores.ledger.sqlite import SqliteLedger
-from tests.proxies import CHAT, NATIVE, RESPONSE, proxied
+from tests.proxies import CHAT, NATIVE, NOW, RESPONSE, proxied
 
 ONCE = {"Idempotency-Key": "order-66"}
 TOOL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "add", "arguments": {"a": 1, "b": 2}}}
@@ -119,9 +119,19 @@ async def test_a_call_that_cost_nothing_lets_go_of_its_key(gateway, tmp_path, fa
     """SDKs repeat such calls with the same key and mean it."""
     async with on_disk(gateway, tmp_path) as front:
         gateway.set_fault(fault)
-        assert (await front.post("/v1/chat/completions", CHAT, headers=ONCE)).status == int(fault)
+        assert (await front.post("/v1/chat/completions", CHAT, headers={**ONCE, **NOW})).status == int(fault)
         gateway.clear_faults()
         assert (await front.post("/v1/chat/completions", CHAT, headers=ONCE)).status == 200
+    assert sent(gateway) == 2
+
+
+async def test_a_call_that_waited_a_429_out_keeps_its_key(gateway, tmp_path):
+    async with on_disk(gateway, tmp_path) as front:
+        gateway.set_fault("429", times=1, retry=1)
+        first, second = [await front.post("/v1/chat/completions", CHAT, headers=ONCE) for _ in range(2)]
+        assert (first.status, second.status) == (200, 200)
+        assert first.body == second.body
+        assert "Idempotency-Replayed" in second.headers
     assert sent(gateway) == 2
 
 

@@ -17,6 +17,7 @@ from proxy.core.turns import Waiter
 from proxy.core.windows import Calendar, Per
 from proxy.errors import ProxyError
 from proxy.observe.metrics import Metrics
+from proxy.server import reconciler
 from proxy.server.books import Books
 from proxy.server.boot import Boot
 from proxy.server.turns import Queue
@@ -261,6 +262,15 @@ async def test_a_new_policy_begins_with_what_was_given_out(gateway):
             await front.get("/v1/credits")
         await queue(front).take_up(policy(rate("b", 2, 120.0, excess=Excess.REFUSE)))
         assert (await front.get("/v1/credits")).status == 429
+
+
+async def test_the_proxys_own_questions_draw_on_the_same_rates(gateway):
+    async with proxied(gateway.url, policy(rate(amount=1, window_s=60.0, each=Each.MEMBER))) as front:
+        await reconciler.look(front.running.parts)
+        assert len(gateway.journal) == 1
+        assert (await front.get("/v1/credits")).error["reason"] == "turn_too_far"
+        with pytest.raises(reconciler.BalanceUnknown, match="The rate member allows"):
+            await reconciler.look(front.running.parts)
 
 
 async def test_callers_who_bring_keys_of_one_member_share_its_rate(gateway):
