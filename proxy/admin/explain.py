@@ -1,6 +1,7 @@
 """`POST /api/explain`: what would become of a request, rule by rule, without sending it."""
 
 from collections.abc import Iterator, Mapping
+from math import inf
 from typing import Any, Final
 
 import orjson
@@ -9,6 +10,8 @@ from proxy.admin.budgets import standing_row
 from proxy.admin.call import Asked, Refused
 from proxy.core.accounts import Why
 from proxy.core.pricing import Term, terms
+from proxy.core.slots import Slots
+from proxy.server.asking import waiter_of
 from proxy.server.call import Call
 from proxy.server.imagined import Imagined
 from proxy.server.parts import Parts
@@ -38,6 +41,7 @@ async def explain(asked: Asked, parts: Parts) -> dict[str, Any]:
         "limits": [_limit(one, done) for one in done.standing],
         "binding": _binding(done),
         "wait": _wait(done),
+        "turn": _turn(done, parts),
         "cacheable": _cacheable(done),
         "answered_here": done.answered,
         "refused": _refused(done),
@@ -139,6 +143,35 @@ def _wait(done: Rehearsed) -> dict[str, Any] | None:
     if done.refusal is None or done.refusal.why is not Why.BUSY or done.call.team is None:
         return None
     return {"for": "running calls to end", "at_most_s": done.call.team.wait_max_s}
+
+
+def _turn(done: Rehearsed, parts: Parts) -> dict[str, Any] | None:
+    """Every rate the call draws on, and when its turn would be; None for a call that never asks for one."""
+    call = done.call
+    if call.team is None or call.out is None or call.match is None or done.answered is not None:
+        return None
+    scheduler, now_s = parts.queue.scheduler, parts.queue.now_s()
+    waiter = waiter_of(call, parts)
+    waiter.wants = scheduler.rates.wants(waiter.draw, waiter.tokens)
+    block = scheduler.predicted(waiter, now_s)
+    return {
+        "rates": [_rate(slots, amount) for slots, amount in waiter.wants],
+        "starts_in_s": None if block.at_s == inf else round(max(0.0, block.at_s - now_s), 3),
+        "binding": block.slots.rate.name if block.slots is not None else block.gate,
+        "at_most_s": call.team.wait_max_s,
+    }
+
+
+def _rate(slots: Slots, amount: int) -> dict[str, Any]:
+    return {
+        "name": slots.rate.name,
+        "source": slots.rate.source,
+        "of": "/".join(slots.group),
+        "asked": amount,
+        "used": slots.used,
+        "amount": slots.amount,
+        "waiting": sum(slots.waiting.values()),
+    }
 
 
 def _cacheable(done: Rehearsed) -> dict[str, Any] | None:

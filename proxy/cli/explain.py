@@ -99,6 +99,7 @@ def _lines(said: dict[str, Any]) -> Iterator[str]:
         yield f"{rule['kind']:8}  {rule['name']}  ({rule['source']})"
     yield from _ceiling(said)
     yield from _limits(said)
+    yield from _turn(said.get("turn"))
     if said["wait"]:
         yield f"wait      for {said['wait']['for']}, {said['wait']['at_most_s']:g} s at most"
     yield from _cache(said["cacheable"])
@@ -130,6 +131,19 @@ def _limits(said: dict[str, Any]) -> Iterator[str]:
         until = f", until {one['resets_at']}" if one["resets_at"] else ""
         figures = f"{one['left']} of {one['credits']} left ({one['spent']} spent, {one['held']} held)"
         yield f"limit     {one['name']}{whose}: {figures}{until}{' - ' + ', '.join(marks) if marks else ''}"
+
+
+def _turn(turn: dict[str, Any] | None) -> Iterator[str]:
+    """The rates the call draws on, and when its turn would be."""
+    if turn is None:
+        return
+    for one in turn["rates"]:
+        of = f" of {one['of']}" if one["of"] else ""
+        taken = f"{one['used']} of {one['amount']} taken, {one['waiting']} wait"
+        yield f"rate      {one['name']}{of}: {taken} ({one['source']})"
+    if turn["starts_in_s"] != 0:
+        starts = "nobody knows when" if turn["starts_in_s"] is None else f"in about {turn['starts_in_s']:g} s"
+        yield f"turn      {starts}, held up by {turn['binding']}; {turn['at_most_s']:g} s at most"
 
 
 def _cache(cacheable: dict[str, Any] | None) -> Iterator[str]:

@@ -181,3 +181,15 @@ async def test_callers_that_bring_their_own_keys_are_imagined_with_one(gateway, 
     async with proxied(gateway.url, policy, key=None, **flags) as front:
         status, told = await front.admin("POST", "/api/explain", {"path": "/v1/models", "method": "GET", "team": "red"})
         assert (status, told["refused"], told["upstream"]["headers"]["authorization"]) == (200, None, "Bearer ***")
+
+
+async def test_every_rate_is_told_and_when_the_turn_would_be(desk):
+    for _ in range(2):
+        await desk.real("/v1/mcp/calc", TOOL, {**KEY, **MCP})
+    turn = (await desk.explained("/v1/mcp/calc", TOOL, {**KEY, **MCP}))["turn"]
+    rates = {rate["name"]: (rate["used"], rate["amount"], rate["asked"]) for rate in turn["rates"]}
+    assert rates["member"] == (2, 120, 1)
+    assert rates["tool-minute"] == (2, 30, 1)
+    assert {"suite-day", "org-day"} < set(rates)
+    assert (turn["starts_in_s"], turn["at_most_s"]) == (0.0, 0.0)
+    assert turn["rates"][0]["source"].startswith("gateway.yaml (built in):")
