@@ -6,7 +6,7 @@ forward here: a clock that steps back reopens nothing.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
@@ -126,6 +126,12 @@ PRUNED_FROM: Final = 1024
 """Accounts below this number are all kept; above it, ended ones go each time the number has doubled."""
 
 
+Draws = tuple[tuple[Budget, tuple[str, ...]], ...]
+"""The budgets one kind of call draws on, and whose account in each."""
+
+DRAWN_MAX: Final = 4096
+"""Kinds of calls whose budgets are remembered, so that not every call is matched with every budget."""
+
 CROSSED_MAX: Final = 1000
 """Reached shares kept until they are asked for."""
 
@@ -140,9 +146,20 @@ class Accounts:
         self._now_s = -inf
         self._prune_at = PRUNED_FROM
         self._crossed: Final[deque[Crossed]] = deque(maxlen=CROSSED_MAX)
+        self._drawn: Final[dict[Facts, Draws]] = {}
+        self._windows: Final[dict[str, Window]] = {}
+
+    def _window(self, budget: Budget, at_s: float) -> Window | None:
+        """The calendar window of an instant; nearly every call falls into that of the call before."""
+        if not isinstance(budget.window, Calendar):
+            return None
+        window = self._windows.get(budget.name)
+        if window is None or not window.start_s <= at_s < window.end_s:
+            window = self._windows[budget.name] = budget.window.window(at_s)
+        return window
 
     def _account(self, budget: Budget, group: tuple[str, ...], at_s: float) -> Account:
-        window = budget.window.window(at_s) if isinstance(budget.window, Calendar) else None
+        window = self._window(budget, at_s)
         key = (budget.name, group, window.start_s if window else 0.0)
         account = self._accounts.get(key)
         if account is None:
@@ -153,10 +170,15 @@ class Accounts:
             account.forget(self._now_s - budget.window.seconds)
         return account
 
-    def _places(self, facts: Facts, at_s: float) -> Iterator[tuple[Budget, tuple[str, ...], Account]]:
-        for budget in drawn(self.budgets, facts):
-            group = budget.group(facts)
-            yield budget, group, self._account(budget, group, at_s)
+    def _places(self, facts: Facts, at_s: float) -> list[tuple[Budget, tuple[str, ...], Account]]:
+        draws = self._drawn.get(facts)
+        if draws is None:
+            # Callers may ask for any model, so what is remembered is bounded.
+            if len(self._drawn) >= DRAWN_MAX:
+                self._drawn.clear()
+            draws = tuple((budget, budget.group(facts)) for budget in drawn(self.budgets, facts))
+            self._drawn[facts] = draws
+        return [(budget, group, self._account(budget, group, at_s)) for budget, group in draws]
 
     def judge(self, facts: Facts, asked: int, at_s: float) -> Refusal | None:
         """Whether a hold fits every budget it draws on; the refusal that lasts longest where it does not.

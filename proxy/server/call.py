@@ -70,6 +70,7 @@ class Call:
     credential: str = ""
     body: bytes = b""
     facts: Facts | None = None
+    entry_facts: EntryFacts | None = None
     alias: str | None = None
     asked: Asked | None = None
     out: Outgoing | None = None
@@ -127,11 +128,13 @@ class Call:
 
     @property
     def facts_for_books(self) -> EntryFacts:
-        """What an entry of the ledger says of this call."""
+        """What an entry of the ledger says of this call; asked for once the request is what it will be."""
+        if self.entry_facts is not None:
+            return self.entry_facts
         assert self.team is not None
         assert self.match is not None
         values = self.match.values
-        return EntryFacts(
+        self.entry_facts = EntryFacts(
             team=self.team.name,
             key=self.key_id,
             route=self.match.route.name,
@@ -141,6 +144,7 @@ class Call:
             credential=self.credential,
             chatbot=values["id"] if self.match.route.name == "chatbot" else None,
         )
+        return self.entry_facts
 
     @property
     def native(self) -> bool:

@@ -22,7 +22,7 @@ from proxy.core.riders import (
     TurnWritten,
     Used,
 )
-from proxy.stores.ledger.schema import FACTS, WIDTH
+from proxy.stores.ledger.schema import WIDTH
 
 QUARTER_S: Final = 900
 """Totals are kept per quarter of an hour, which every zone's midnight is a whole number of."""
@@ -54,7 +54,16 @@ def quarter(at_s: float) -> int:
 
 def texts(facts: Facts) -> tuple[str, ...]:
     """Facts as their columns."""
-    return tuple(getattr(facts, name) or "" for name in FACTS)
+    return (
+        facts.team,
+        facts.key,
+        facts.route,
+        facts.model or "",
+        facts.suite or "",
+        facts.tool or "",
+        facts.credential,
+        facts.chatbot or "",
+    )
 
 
 def facts_of(columns: Sequence[str]) -> Facts:
