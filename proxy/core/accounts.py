@@ -180,6 +180,22 @@ class Accounts:
             self._drawn[facts] = draws
         return [(budget, group, self._account(budget, group, at_s)) for budget, group in draws]
 
+    def _log(self, account: Account, drawing: Drawn) -> bool:
+        """Note a hold where each is kept apart, in the order of time; False for one that has slid out already."""
+        window = account.budget.window
+        if not isinstance(window, Sliding):
+            return True
+        if drawing.at_s <= self._now_s - window.seconds:
+            drawing.gone = True
+            return False
+        log = account.log
+        if log and log[-1].at_s > drawing.at_s:
+            # Only at a start, when holds come after what was settled later than they were taken.
+            log.insert(next(at for at, one in enumerate(log) if one.at_s > drawing.at_s), drawing)
+        else:
+            log.append(drawing)
+        return True
+
     def judge(self, facts: Facts, asked: int, at_s: float) -> Refusal | None:
         """Whether a hold fits every budget it draws on; the refusal that lasts longest where it does not.
 
@@ -201,9 +217,8 @@ class Accounts:
         places = []
         for _, _, account in self._places(facts, at_s):
             drawing = Drawn(at_s, amount)
-            account.held += amount
-            if account.window is None:
-                account.log.append(drawing)
+            if self._log(account, drawing):
+                account.held += amount
             places.append((account, drawing))
         if places:
             self._holds[hold] = places
@@ -249,9 +264,8 @@ class Accounts:
         for budget, _, account in self._places(facts, at_s):
             if kind is not None and not isinstance(budget.window, kind):
                 continue
-            account.settled += amount
-            if account.window is None:
-                account.log.append(Drawn(at_s, amount, open=False))
+            if self._log(account, Drawn(at_s, amount, open=False)):
+                account.settled += amount
             # What is filled in at a start was told before it.
             self._pass_marks(account, told=kind is None)
 

@@ -54,6 +54,20 @@ SLIDING = """
 """
 
 
+def test_a_hold_found_after_later_ones_slides_out_in_its_time():
+    """At a start what was settled is filled in first, then the holds that are open still."""
+    budget = Budget("hour", 100, Sliding(60.0))
+    accounts = Accounts([budget])
+    accounts.spent(facts(), 5, 50.0, kind=Sliding)
+    accounts.hold("h1", facts(), 7, 10.0)
+    accounts.hold("h2", facts(), 9, -20.0)
+    assert accounts.used(budget, (), 60.0) == (5, 7), "the oldest was out before it was found"
+    assert accounts.used(budget, (), 71.0) == (5, 0)
+    accounts.end("h1", 3)
+    accounts.end("h2", 3)
+    assert accounts.used(budget, (), 71.0) == (5, 0)
+
+
 def playing(budget):
     books = Projection(accounts=Accounts([budget]))
 
