@@ -1,5 +1,6 @@
 """Admit: take turn and hold, then make the exchange that owns both. From here on they end by themselves."""
 
+from dataclasses import replace
 from typing import Final
 
 from aiohttp import web
@@ -74,6 +75,18 @@ async def again(call: Call, parts: Parts, *, first: bool) -> web.StreamResponse 
         call.source = DirectSource(exchange)
     call.inbound.on_gone(call.source.leave)
     return None
+
+
+async def once_more(call: Call, parts: Parts) -> None:
+    """Admit a call again that the gateway did not take, before all others in its lane and with a hold of its own."""
+    offers = call.slot is not None and call.caching is not None
+    if call.source is not None and call.shared:
+        call.source.leave()
+    call.source, call.shared, call.upstream_status = None, False, 0
+    call.slot = parts.in_flight.claim(call.caching.key) if offers and call.caching is not None else None
+    if call.hold is not None:
+        call.hold = replace(call.hold, id=parts.new_id())
+    await again(call, parts, first=True)
 
 
 async def _take(call: Call, parts: Parts, *, first: bool) -> Admitted:

@@ -40,6 +40,7 @@ class Call:
     shared:   the answer is read from an exchange that others may read too.
     joined:   it was somebody else's call that fetched it.
     anew:     the joined call failed before a byte of it came, so this one began again.
+    unsent:   nothing of it could be sent once, so it was tried again.
     alone:    neither joins nor offers a call.
     caching:  what was decided about keeping and giving the answer.
     stale:    a stored answer that is too old, for when the gateway fails.
@@ -88,6 +89,7 @@ class Call:
     shared: bool = False
     joined: bool = False
     anew: bool = False
+    unsent: bool = False
     alone: bool = False
     status: int = 0
     ending: Ending | None = None

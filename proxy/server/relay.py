@@ -15,7 +15,7 @@ from proxy.core.speech import WAV_HEADER
 from proxy.errors import ProxyError
 from proxy.mcp import answers as mcp_answers
 from proxy.server import hits, lists, owning, pressure, replies, streams
-from proxy.server.admit import again
+from proxy.server.admit import again, once_more
 from proxy.server.call import Call
 from proxy.server.known import NAMES_MAX
 from proxy.server.normalise import BINARY
@@ -116,15 +116,8 @@ async def _without_asking(call: Call, parts: Parts) -> web.StreamResponse:
 
 
 async def _once_more(call: Call, parts: Parts) -> web.StreamResponse:
-    """The gateway had no room: the call waits at the head of its lane, and is sent again with a hold of its own."""
-    offers = call.slot is not None and call.caching is not None
-    if call.source is not None and call.shared:
-        call.source.leave()
-    call.source, call.shared, call.upstream_status = None, False, 0
-    call.slot = parts.in_flight.claim(call.caching.key) if offers and call.caching is not None else None
-    if call.hold is not None:
-        call.hold = replace(call.hold, id=parts.new_id())
-    await again(call, parts, first=True)
+    """The gateway had no room: the call waits at the head of its lane, and is sent again."""
+    await once_more(call, parts)
     await send(call, parts)
     return await relay(call, parts)
 

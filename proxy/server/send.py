@@ -7,10 +7,11 @@ from aiohttp import web
 
 from proxy.errors import ProxyError
 from proxy.server import pressure
+from proxy.server.admit import once_more
 from proxy.server.call import Call
 from proxy.server.parts import Parts
 from proxy.server.recall import Anew
-from proxy.server.upstream import Abandoned, Broke, NeverSent, TimedOut, UpstreamFault
+from proxy.server.upstream import Abandoned, Answer, Broke, NeverSent, TimedOut, UpstreamFault
 
 _REASONS: Final[Mapping[type[UpstreamFault], tuple[str, str]]] = {
     NeverSent: ("upstream_unreachable", "The gateway could not be reached; nothing was sent. Try again in a moment."),
@@ -22,15 +23,28 @@ _REASONS: Final[Mapping[type[UpstreamFault], tuple[str, str]]] = {
 
 async def send(call: Call, parts: Parts) -> web.StreamResponse | None:
     """Raises ProxyError for a gateway that gave no answer."""
-    assert call.source is not None
     try:
-        answer = await call.source.head()
+        answer = await _head(call, parts)
     except UpstreamFault as fault:
         if call.joined and not call.anew:
             raise Anew from fault
         raise refused(call, parts, fault) from fault
     call.upstream_status = answer.status
     return None
+
+
+async def _head(call: Call, parts: Parts) -> Answer:
+    """The answer's head. A call of which nothing was sent is tried once more, as long as it may wait."""
+    assert call.source is not None
+    try:
+        return await call.source.head()
+    except NeverSent:
+        may_wait = call.waiter is not None and parts.queue.now_s() < call.waiter.deadline_s
+        if call.joined or call.unsent or not may_wait or call.inbound.gone or parts.state.draining:
+            raise
+    call.unsent = True
+    await once_more(call, parts)
+    return await call.source.head()
 
 
 def refused(call: Call, parts: Parts, fault: UpstreamFault) -> ProxyError:

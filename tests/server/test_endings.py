@@ -93,11 +93,23 @@ async def test_each_fault_of_the_gateway_has_its_ending_and_its_charge(
 
 async def test_a_gateway_that_cannot_be_reached_costs_nothing():
     async with proxied("http://127.0.0.1:9") as front:
-        reply = await front.post("/v1/chat/completions", CHAT)
+        reply = await front.post("/v1/chat/completions", CHAT, headers={"X-Sluicegate-Wait-Max": "0"})
         assert (reply.status, reply.error["reason"]) == (502, "upstream_unreachable")
         entry = ended(front)
         assert isinstance(entry, Void)
         assert entry.ending is Ending.NEVER_SENT
+
+
+async def test_a_call_of_which_nothing_was_sent_is_tried_once_more_with_a_hold_of_its_own():
+    async with proxied("http://127.0.0.1:9") as front:
+        await front.post("/v1/chat/completions", CHAT)
+        await front.running.parts.books.written()
+        assert [type(entry) for entry in front.entries] == [Hold, Void, Hold, Void]
+        assert len({entry.hold for entry in front.entries}) == 2
+        reply = await front.post("/v1/chat/completions", CHAT, headers={"X-Sluicegate-Wait-Max": "0"})
+        assert reply.status == 502
+        await front.running.parts.books.written()
+        assert len(front.entries) == 6, "a caller that does not wait is told at once"
 
 
 async def test_a_silent_gateway_times_out_and_the_hold_is_charged(gateway):
