@@ -7,6 +7,7 @@ from proxy.core.accounts import Standing
 from proxy.core.limits import Budget
 from proxy.core.listing import listing
 from proxy.server.parts import Parts
+from proxy.server.quotas import quota_of
 from proxy.units import credit_text, instant_text
 
 
@@ -48,10 +49,19 @@ def named(name: str, parts: Parts) -> Budget:
 def _budget(budget: Budget, parts: Parts) -> dict[str, Any]:
     words = {said.name: said.words for said in listing(parts.state.policy) if said.kind == "budget"}
     accounts = parts.books.accounts.standing(budget, parts.wall())
-    return {
+    said = {
         "name": budget.name,
         "source": budget.source,
         "says": words.get(budget.name, {}),
         "acts": budget.acts,
         "accounts": [standing_row(one) for one in accounts],
     }
+    quota = quota_of(budget, parts)
+    if quota is not None:
+        here = sum(one.settled for one in accounts)
+        said["service"] = {
+            "used": credit_text(quota.used),
+            "elsewhere": credit_text(quota.used - here),
+            "read_at": instant_text(quota.read_s),
+        }
+    return said

@@ -38,6 +38,9 @@ def show(name: str, as_json: bool, **given: Any) -> int:
     words = ", ".join(f"{word}: {value}" for word, value in said["says"].items())
     print(f"{said['name']}  ({said['source']})", f"  {words}", "", sep="\n")
     print(columns(_HEAD, _rows(said), right=(2, 3, 4, 5)))
+    if (service := said.get("service")) is not None:
+        print(f"\nThe service counts {service['used']} credits this month, {service['elsewhere']} of them not spent")
+        print(f"through this proxy or not counted yet (read {service['read_at']}).")
     return 0
 
 

@@ -203,6 +203,7 @@ class _Merged:
             chatbots=said.chatbots,
             cache=said.cache,
             cache_control=said.cache_control,
+            group=said.group,
             weight=said.weight,
         )
 

@@ -140,6 +140,8 @@ class TeamModel(_Model):
     gateway_balance: Balance | None = None
     cache: CacheScope = CacheScope.TEAM
     cache_control: Steering = Steering.HONOUR
+    # Of the tenant's member groups, by id or by name in either language.
+    group: Annotated[int, Field(strict=True, ge=1)] | Annotated[str, Field(strict=True, min_length=1)] | None = None
     # Seconds. Beyond an hour every caller has long given up.
     wait_max: Annotated[Duration, Field(ge=0, le=3600)] | None = None
     # Share against other teams where they compete for turns.

@@ -146,6 +146,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     Setting("tenant_url",          _ADMIN,   values.base_url,             None,             "",      "Address of the member-group service, for `groups` and for the relay of the admin listener."),
     Setting("tenant_token",        _ADMIN,   Secret,                      None,             "",      "Token of the member-group service, for `groups`; the relay takes its callers' own.", secret=True),
     Setting("tenant_token_file",   _ADMIN,   values.path,                 None,             "",      "File that holds the token of the member-group service, mode 600."),
+    Setting("quotas_every",        _ADMIN,   duration(0, _DAY_S),         "300s",           "s",     "How often the quotas of teams' member groups are read from the service; 0s: never."),
     Setting("tenant_relay",        _ADMIN,   word(TenantRelay),           "write",          "",      "What the admin listener relays to the member-group service, with the caller's own token: off, read or write."),
 )
 # fmt: on
@@ -200,6 +201,7 @@ class Settings:
     tenant_url: BaseUrl | None
     tenant_token: Secret | None
     tenant_token_file: Path | None
+    quotas_every: float
     tenant_relay: TenantRelay
     notes: tuple[str, ...] = ()
 

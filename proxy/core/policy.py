@@ -115,6 +115,7 @@ class Team:
 
     models, deny_models: globs on the requested id; models None: all.
     suites, chatbots:    names and ids; None: all.
+    group: of the tenant's member groups, by id or name: its quota is a ceiling of the team.
     tools, deny_tools:   globs on `suite.tool`; tools None: all.
     weight:              share against other teams where they compete for turns.
     """
@@ -131,6 +132,7 @@ class Team:
     chatbots: tuple[str, ...] | None = None
     cache: CacheScope = CacheScope.TEAM
     cache_control: Steering = Steering.HONOUR
+    group: int | str | None = None
     weight: float = 1.0
 
     def may_use_model(self, model: str | None) -> bool:

@@ -85,6 +85,8 @@ METRICS: Final[tuple[Metric, ...]] = (
     Metric("queue_wait_seconds",               "histogram", (),                                    "16",    "How long requests waited that did not start at once.", _CALL_S),
     Metric("limit_decisions_total",            "counter",   ("team", "limit", "decision"),         "T*L*3", "What rates said to calls (pass, delay, refuse); those that only count say what they would have done."),
     Metric("upstream_limit_used_ratio",        "gauge",     ("limit",),                            "L",     "How much of a rate is taken, of the fullest account of each."),
+    Metric("member_group_quota_credits",       "gauge",     ("team",),                             "T",     "Quota of the member group that a team names, as its service tells."),
+    Metric("member_group_used_credits",        "gauge",     ("team",),                             "T",     "Credits that the members of that group used this month, as its service counts."),
     Metric("operations_open",                  "gauge",     ("kind",),                             "3",     "Operations still running at the gateway (image, video, response)."),
     Metric("event_loop_lag_seconds",           "histogram", (),                                    "11",    "How late the event loop woke up: the pause every caller felt.", _OWN_S),
     Metric("policy_last_reload_successful",    "gauge",     (),                                    "1",     "1 when the last reading of the policies succeeded, else 0."),

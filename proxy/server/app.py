@@ -24,7 +24,7 @@ from proxy.errors import ProxyError
 from proxy.observe import lag
 from proxy.observe.log import RequestLog, open_log
 from proxy.observe.metrics import Metrics
-from proxy.server import pipeline, polling, reconciler, reload, replies, upkeep, warnings
+from proxy.server import pipeline, polling, quotas, reconciler, reload, replies, upkeep, warnings
 from proxy.server.books import Books
 from proxy.server.boot import this_boot
 from proxy.server.cache import SECRET_BYTES, Cache, secret_of
@@ -49,6 +49,7 @@ from proxy.stores.cache.sqlite import SqliteCache
 from proxy.stores.ledger.contract import LedgerStore
 from proxy.stores.ledger.memory import MemoryLedger
 from proxy.stores.ledger.sqlite import SqliteLedger
+from proxy.stores.quotafile import kept_quotas
 from proxy.stores.spanfile import SpanFile
 
 BACKLOG: Final = 1024
@@ -168,6 +169,7 @@ async def running(settings: Settings, policy: Policy, doubles: Doubles | None = 
             upkeep.watch(parts),
             warnings.watch(parts),
             reconciler.watch(parts),
+            quotas.watch(parts),
         ):
             stack.callback(asyncio.ensure_future(watching).cancel)
         yield proxy
@@ -229,7 +231,7 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
     bounds = Bounds(settings.read_on_time, settings.read_on_bytes, settings.read_on_max)
     return Parts(
         settings=settings,
-        state=State(policy, settings.upstream_key),
+        state=State(policy, settings.upstream_key, quotas=kept_quotas(settings.data) if doubles.ledger is None else {}),
         books=books,
         upstream=upstream,
         exchanges=Exchanges(bounds),
@@ -262,7 +264,8 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
 async def _open_ledger(settings: Settings, policy: Policy, doubles: Doubles, log: RequestLog) -> LedgerStore:
     """The ledger in the data folder; raises CannotOpen."""
     full = settings.durability is Durability.FULL
-    ledger = await SqliteLedger.open(settings.data / LEDGER, policy.budgets, now_s=doubles.wall(), full=full)
+    budgets = quotas.budgets_in_force(policy, kept_quotas(settings.data))
+    ledger = await SqliteLedger.open(settings.data / LEDGER, budgets, now_s=doubles.wall(), full=full)
     if ledger.unknown:
         log.note(
             "warning", "holds_without_ending", count=len(ledger.unknown), means="they stay spent at what they held"

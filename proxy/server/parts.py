@@ -1,12 +1,13 @@
 """Everything a request needs besides itself, put together in `app.py` and handed on as one value."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from proxy.config.secret import Secret
 from proxy.config.settings import Settings
 from proxy.core.owners import Owners
 from proxy.core.policy import Policy
+from proxy.core.quotas import Quota
 from proxy.core.refusals import Refusals
 from proxy.observe.log import RequestLog
 from proxy.observe.metrics import Metrics
@@ -33,6 +34,7 @@ class State:
     gateway_key:      read again when the gateway refuses it.
     key_refused:      the gateway refused our key and has not accepted one since.
     draining:         no new work is taken.
+    quotas:           of the member groups that teams name, by team.
     no_stream_usage:  models that refused to be asked for a stream's usage.
     """
 
@@ -41,6 +43,7 @@ class State:
     key_refused: bool = False
     draining: bool = False
     no_stream_usage: set[str] = field(default_factory=set)
+    quotas: Mapping[str, Quota] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Final
 from proxy.config.policyfile import digest, load_policies
 from proxy.config.problem import Problems
 from proxy.server.parts import Parts
+from proxy.server.quotas import budgets_in_force
 
 EVERY_S: Final = 2.0
 """How often the files are looked at. Watching them would not work on network and cluster mounts."""
@@ -24,7 +25,7 @@ async def reload(parts: Parts) -> list[str]:
         parts.metrics.set("policy_last_reload_successful", to=0)
         parts.log.note("error", "policy_refused", problems=found)
         return found
-    parts.books.rebudget(policy.budgets)
+    parts.books.rebudget(budgets_in_force(policy, parts.state.quotas))
     parts.state.policy = policy
     await parts.queue.take_up(policy)
     parts.metrics.set("policy_last_reload_successful", to=1)
