@@ -42,8 +42,11 @@ class Dialect(Enum):
 class Facts(NamedTuple):
     """What a body says, as far as deciding, pricing and caching ask.
 
-    n:           answers or images asked for, at least 1.
-    output_max:  largest bound on generated tokens under any of its names, None when there is none above 0.
+    n:           answers asked for, at least 1.
+    pictures:    images asked for under the gateway's own name, at least 1.
+    output_max:  largest bound on generated tokens under the names that this dialect reads, None when there is none
+                 above 0. A bound under another name bounds nothing.
+    thinking_max: most tokens of thinking that come on top of it, in a dialect where they do.
     stored:      `store` is neither absent, null nor false.
     conversation: the call reads and writes a conversation that the gateway keeps.
     references:  parts that name a file id or a URL instead of carrying their data.
@@ -57,7 +60,9 @@ class Facts(NamedTuple):
     model: str | None
     stream: bool
     n: int
+    pictures: int
     output_max: int | None
+    thinking_max: int
     include_usage: bool
     temperature_zero: bool
     seeded: bool
@@ -84,10 +89,10 @@ def judge(body: bytes, dialect: Dialect) -> Facts:
     text_bytes = _survey(body, tree)
     digest = sha256(body).digest()
     if dialect is Dialect.MCP:
-        return _facts({}, text_bytes, digest, call_of(tree, body))
+        return _facts({}, text_bytes, digest, call_of(tree, body), dialect)
     if not isinstance(tree, dict):
         raise ProxyError("bad_request", "The body must be a JSON object.")
-    return _facts(tree, text_bytes, digest, None)
+    return _facts(tree, text_bytes, digest, None, dialect)
 
 
 def judge_large(body: bytes, dialect: Dialect) -> Facts | str:
@@ -201,11 +206,20 @@ def _refuse_long_numbers(body: bytes) -> None:
 
 # --- facts ---
 
-_OUTPUT_BOUNDS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-_COUNTS: Final = ("n", "number_of_images")
+_OUTPUT_BOUNDS: Final[Mapping[Dialect, tuple[str, ...]]] = {
+    Dialect.CHAT: ("max_tokens", "max_completion_tokens"),
+    Dialect.MESSAGES: ("max_tokens",),
+    Dialect.RESPONSES: ("max_output_tokens",),
+}
+"""Names that the gateway reads, by its document; what a caller writes under others it does not bound by."""
+
+_PICTURES: Final = ("number_of_images",)
+
+THINKING_MAX: Final = 8192
+"""Largest `thinking_budget`, by the gateway's document; what a level or a dynamic budget thinks is not shown."""
 
 
-def _facts(tree: Mapping[str, Any], text_bytes: int, digest: bytes, call: Call | None) -> Facts:
+def _facts(tree: Mapping[str, Any], text_bytes: int, digest: bytes, call: Call | None, dialect: Dialect) -> Facts:
     parts = parts_of(tree)
     options = tree.get("stream_options")
     spoken = tree.get("input")
@@ -213,8 +227,10 @@ def _facts(tree: Mapping[str, Any], text_bytes: int, digest: bytes, call: Call |
     return Facts(
         model=_text(tree, "model"),
         stream=tree.get("stream") is True,
-        n=max(_largest(tree, _COUNTS), 1),
-        output_max=_largest(tree, _OUTPUT_BOUNDS) or None,
+        n=max(_largest(tree, ("n",)), 1),
+        pictures=max(_largest(tree, _PICTURES), 1),
+        output_max=_largest(tree, _OUTPUT_BOUNDS.get(dialect, ())) or None,
+        thinking_max=_thinking(tree) if dialect is Dialect.CHAT else 0,
         include_usage=isinstance(options, dict) and options.get("include_usage") is True,
         temperature_zero=type(temperature) in (int, float) and temperature == 0,
         seeded=tree.get("seed") is not None,
@@ -244,6 +260,14 @@ def _is_set(tree: Mapping[str, Any], name: str) -> bool:
     """Anything but absent, null and JSON's false: what a lenient server may read as true."""
     value = tree.get(name)
     return value is not None and value is not False
+
+
+def _thinking(tree: Mapping[str, Any]) -> int:
+    """Thinking that one series of chat models does beside what `max_tokens` bounds."""
+    budget = tree.get("thinking_budget")
+    if tree.get("thinking_level") is None and budget is None:
+        return 0
+    return min(budget, THINKING_MAX) if type(budget) is int and budget >= 0 else THINKING_MAX
 
 
 _REASONING: Final = ("reasoning_effort", "reasoning", "thinking_budget", "thinking_level")

@@ -154,7 +154,7 @@ def charge(ending: Ending, figures: Figures, held: Credits, *, is_call: bool = F
         return replace(NO_CHARGE, calls=calls)
     if rule is Rule.NOTHING_UNCERTAIN:
         return replace(NO_CHARGE, calls=calls, uncertain=True)
-    uncertain = is_call and rule is Rule.METERED_ELSE_HELD
+    cut = rule is Rule.METERED_ELSE_HELD
     for amount, basis in (
         (figures.gateway, Basis.GATEWAY),
         (figures.reported, Basis.USAGE),
@@ -162,8 +162,9 @@ def charge(ending: Ending, figures: Figures, held: Credits, *, is_call: bool = F
         (None if figures.metered is None else min(figures.metered, held), Basis.METERED),
     ):
         if amount is not None:
-            return Charge(amount, basis, calls, uncertain)
-    return Charge(held, Basis.HOLD, calls, uncertain)
+            # What the gateway made of an answer that was cut short, only the gateway knows.
+            return Charge(amount, basis, calls, uncertain=cut and (is_call or basis is Basis.METERED))
+    return Charge(held, Basis.HOLD, calls, uncertain=cut)
 
 
 @dataclass(frozen=True, slots=True)

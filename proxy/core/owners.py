@@ -20,7 +20,8 @@ OWNERS_MAX: Final = 200_000
 class Owner:
     """Who was given an id, for which model, and when (wall clock).
 
-    tokens: input and output of the answer that the id names, None until it said so.
+    tokens: input and output of the answer that the id names: the most they can be, until it says so; None where nobody
+            here asked for it.
     """
 
     team: str

@@ -45,6 +45,7 @@ class Asked:
     """What of a request its ceiling depends on.
 
     parent_tokens: input and output of the answer a Responses call is chained to.
+    thinking_max:  output tokens beyond `output_max`.
     """
 
     unit: Unit
@@ -53,6 +54,11 @@ class Asked:
     output_max: int | None = None
     n: int = 1
     parent_tokens: int = 0
+    thinking_max: int = 0
+
+    def output_tokens(self, price: Price) -> int:
+        """The most tokens that all answers together can have."""
+        return ((self.output_max or price.output_tokens_max) + self.thinking_max) * self.n
 
 
 def asked(unit: Unit, body: Body | None, *, default_output: int | None = None, parent_tokens: int = 0) -> Asked:
@@ -60,7 +66,8 @@ def asked(unit: Unit, body: Body | None, *, default_output: int | None = None, p
     if body is None:
         return Asked(unit)
     parts = body.images + body.files + body.audio
-    return Asked(unit, body.text_bytes, parts, body.output_max or default_output, body.n, parent_tokens)
+    output_max = body.output_max or default_output
+    return Asked(unit, body.text_bytes, parts, output_max, body.n, parent_tokens, body.thinking_max)
 
 
 class Term(NamedTuple):
@@ -92,7 +99,7 @@ def terms(what: Asked, price: Price, estimate: Estimate = Estimate.BYTES) -> tup
     read = Term("input tokens", input_tokens, dearest, MILLION, share_up(dearest, input_tokens, MILLION))
     if what.unit is Unit.SPEECH:
         return (read,)
-    output_tokens = (what.output_max or price.output_tokens_max) * what.n
+    output_tokens = what.output_tokens(price)
     dear = price.output_per_million
     return (read, Term("output tokens", output_tokens, dear, MILLION, share_up(dear, output_tokens, MILLION)))
 
@@ -103,7 +110,7 @@ def tokens_at_most(what: Asked, price: Price, estimate: Estimate = Estimate.BYTE
         return 0
     per_token = 1 if estimate is Estimate.STRICT else BYTES_PER_TOKEN
     input_tokens = -(-what.text_bytes // per_token) + what.parts * price.part_tokens + what.parent_tokens
-    output_tokens = 0 if what.unit is Unit.SPEECH else (what.output_max or price.output_tokens_max) * what.n
+    output_tokens = 0 if what.unit is Unit.SPEECH else what.output_tokens(price)
     return input_tokens + output_tokens
 
 

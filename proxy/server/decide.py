@@ -1,5 +1,6 @@
 """Decide: may this team make this call, and what could it cost at most?"""
 
+from dataclasses import replace
 from typing import Final
 from urllib.parse import unquote
 
@@ -87,7 +88,12 @@ def _set_hold(call: Call, parts: Parts) -> None:
             price_or_none = FLAT
         default = RESPONSES_OUTPUT_MAX if name == "responses" else None
         chained = owning.parent_tokens(call, parts) if name == "responses" else 0
-        what = call.asked = asked(unit, call.facts, default_output=default, parent_tokens=chained)
+        what = asked(unit, call.facts, default_output=default, parent_tokens=chained)
+        if unit is Unit.IMAGES and call.facts is not None:
+            # `n` is the name of image SDKs, and the gateway reads it only where it was renamed.
+            renamed = call.match.route.path == "images/generations"
+            what = replace(what, n=max(call.facts.n if renamed else 1, call.facts.pictures))
+        call.asked = what
         most = _unpriced(call) if price_or_none is None else ceiling(what, price_or_none, policy.estimate)
         call.tokens = tokens_at_most(what, price_or_none or FREE, policy.estimate)
         call.hold = OpenHold(

@@ -271,7 +271,10 @@ class Exchange:
         known, price = Figures(reported=hold.credits if hold.per_unit else None), hold.price or FREE
         if self.meter is not None and not hold.per_unit:
             known = metered(self.meter.usage, self.meter.family, self.meter.output_bytes, hold.input_bytes, price)
-            if hold.reasons and known.reported is None:
+            # Thinking is paid and need not be seen. And who left an answer that was not read to its end chose what was
+            # seen of it: it costs what it could have cost, or leaving early would be a way around every budget.
+            chosen = ending is Ending.CALLER_LEFT and not self.meter.terminal
+            if known.reported is None and (hold.reasons or chosen):
                 known = replace(known, metered=None)
         elif self.meter is not None and self.meter.usage.credits is not None:
             known = replace(known, gateway=gateway_credits(self.meter.usage.credits))

@@ -63,18 +63,22 @@ async def give(call: Call, parts: Parts) -> None:
     call.owns = identifier
     if parts.owners.claim(identifier, call.team.name, parts.wall())[0] is not Claim.UNKNOWN:
         return
-    owner = Owner(call.team.name, call.model, parts.wall())
+    # Until the answer says what it used, a call chained to it is held as if it had used all it could.
+    most = call.tokens or None
+    owner = Owner(call.team.name, call.model, parts.wall(), most)
     parts.owners.give(identifier, owner)
     assert call.source is not None
     running = call.source.exchange.ending is None
     if running and call.hold is not None and call.facts is not None and call.facts.background:
         # A stream of work in the background: should the process die in the middle of it, a poll still ends the hold.
         parts.operations.begin(identifier, owner.team, "response", owner.model, call.hold)
-    await parts.books.keep([Own(unquote(identifier), owner.team, owner.model, owner.at_s)])
+    name = unquote(identifier)
+    bound = [] if most is None else [Used(name, most, 0, owner.at_s)]
+    await parts.books.keep([Own(name, owner.team, owner.model, owner.at_s), *bound])
 
 
 def parent_tokens(call: Call, parts: Parts) -> int:
-    """Input and output of the answer that a Responses call is chained to; 0 where there is none or nobody knows."""
+    """The most that the answer a Responses call is chained to took in and gave out; 0 where there is none."""
     parent = call.facts.previous_response_id if call.facts is not None else None
     if parent is None or call.team is None:
         return 0

@@ -160,13 +160,13 @@ CHARGES = """
     answered                 -        -       6 | 6       metered  False
     answered                 -        -       - | 100     hold     False
     answered                 -        0       - | 0       usage    False
-    caller_left              -        -       6 | 6       metered  False
-    caller_left              -        -     106 | 100     metered  False
+    caller_left              -        -       6 | 6       metered  True
+    caller_left              -        -     106 | 100     metered  True
     answered                 -      106     106 | 106     usage    False
-    caller_left              -        -       - | 100     hold     False
-    upstream_broke           -        -       - | 100     hold     False
-    timed_out                -        -       6 | 6       metered  False
-    proxy_stopped            -        -       - | 100     hold     False
+    caller_left              -        -       - | 100     hold     True
+    upstream_broke           -        -       - | 100     hold     True
+    timed_out                -        -       6 | 6       metered  True
+    proxy_stopped            -        -       - | 100     hold     True
     never_sent               7        5       6 | 0       nothing  False
     refused                  -        -       - | 0       nothing  False
     hit                      -        5       - | 0       nothing  False
@@ -208,4 +208,4 @@ def test_what_each_ending_of_a_tool_call_counts():
 def test_a_call_that_may_have_been_charged_is_never_free_because_usage_is_missing(ending, held):
     cost = charge(ending, Figures(), held)
     if CHARGE[ending] in (Rule.USAGE, Rule.METERED_ELSE_HELD):
-        assert cost == Charge(held, Basis.HOLD)
+        assert (cost.credits, cost.basis) == (held, Basis.HOLD)

@@ -21,6 +21,7 @@ PRICES = PriceTable(
     (
         Rule("models", "gpt-*", Price(250 * CREDIT, 1000 * CREDIT)),
         Rule("models", "claude-*", Price(300 * CREDIT, 1500 * CREDIT)),
+        Rule("models", "gem-*", Price(200 * CREDIT, 1200 * CREDIT)),
         Rule("models", "image-*", Price(per_image=50 * CREDIT)),
         Rule("models", "video-*", Price(per_video=200 * CREDIT)),
         Rule("models", "speech-*", Price(1000 * CREDIT)),
@@ -204,6 +205,8 @@ async def test_a_shared_answer_costs_one_call_and_counts_once(gateway):
         assert used(front, "b") == (sum(entry.charge.credits for entry in settles), 0)
 
 
+LONG = {"messages": [{"role": "user", "content": "Tell it at length. [[words:2000]]"}]}
+
 # fmt: off
 CEILINGS = [
     ("/v1/chat/completions",  CHAT | {"max_tokens": 10, "n": 3}),
@@ -214,6 +217,17 @@ CEILINGS = [
     ("/v1/responses",         RESPONSE),
     ("/v1/audio/speech",      {"model": "speech-standard", "input": "물가에서"}),
     ("/v1/images/generate",   {"model": "image-search-flash", "prompt": "x", "number_of_images": 3}),
+    ("/v1/images/generate",   {"model": "image-search-flash", "prompt": "x", "n": 3}),
+    ("/v1/images/generations", {"model": "image-search-flash", "prompt": "x", "n": 3}),
+    # A bound under a name that the gateway does not read on this route bounds nothing.
+    ("/v1/chat/completions",  LONG | {"model": "gpt-4o", "max_output_tokens": 1}),
+    ("/v1/responses",         {"model": "gpt-4o", "input": LONG["messages"], "max_tokens": 1, "max_completion_tokens": 1}),
+    ("/v1/responses",         {"model": "gpt-4o", "input": LONG["messages"], "max_output_tokens": None, "max_tokens": 1}),
+    # Thinking of some models comes on top of what is bounded.
+    ("/v1/chat/completions",  CHAT | {"model": "gem-3-flash", "max_tokens": 1, "thinking_level": "high"}),
+    ("/v1/chat/completions",  CHAT | {"model": "gem-3-pro", "max_tokens": 100, "thinking_level": "high"}),
+    ("/v1/chat/completions",  CHAT | {"model": "gem-2-flash", "max_tokens": 10, "thinking_budget": -1}),
+    ("/v1/chat/completions",  CHAT | {"model": "gem-2-flash", "max_tokens": 10, "thinking_budget": 8192, "n": 4}),
 ]
 # fmt: on
 

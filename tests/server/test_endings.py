@@ -226,14 +226,15 @@ async def test_a_caller_who_leaves_before_the_answer_begins_still_pays(front, ga
     assert (event["ending"], event["basis"]) == ("caller_left", "usage")
 
 
-async def test_reading_on_ends_with_its_time_and_charges_what_was_seen(gateway):
+async def test_reading_on_ends_with_its_time_and_what_was_not_read_is_charged_at_the_hold(gateway):
+    """What was seen of it is what its caller chose to see."""
     async with proxied(gateway.url, read_on_time="0.2s") as front:
         gateway.set_fault("slow", gate="never", at=3)
         async with front.client.post(front.url + "/v1/chat/completions", json={**CHAT, "stream": True}) as response:
             await response.content.readany()
             response.close()
         event = await front.request()
-        assert (event["ending"], event["basis"]) == ("caller_left", "metered")
+        assert (event["ending"], event["basis"]) == ("caller_left", "hold")
         await gateway.wait_for(lambda journal: journal[0].caller_gone)
         assert front.running.parts.books.open_holds == 0
 

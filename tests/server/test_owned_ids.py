@@ -138,6 +138,21 @@ async def test_a_restart_knows_whose_an_id_is(gateway, tmp_path):
         assert (await front.get(path, headers=bearer("blue"))).error["reason"] == "not_yours"
 
 
+async def test_a_call_chained_to_an_answer_of_unknown_usage_holds_for_all_that_answer_could_be(front, gateway):
+    """A caller chooses whether the usage of an answer is ever known here: by never polling, cancelling, or leaving."""
+    asked = {**RESPONSE, "max_output_tokens": 2000, "store": True}
+    alone = await front.post("/v1/responses", {**asked, "background": True})
+    first = await front.request()
+    child = await front.post("/v1/responses", {**asked, "background": True, "previous_response_id": alone.json["id"]})
+    second = await front.request()
+    await front.post("/v1/responses", {**asked, "previous_response_id": child.json["id"]})
+    third = await front.request()
+    tokens = share_up(FLAT.input_per_million, 2000, 1_000_000)
+    held = [credits_of(event["held"]) for event in (first, second, third)]
+    assert held[1] >= held[0] + tokens
+    assert held[2] >= held[1] + tokens, "and for what that was chained to"
+
+
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_chained_call_holds_for_what_its_parent_used(gateway, tmp_path, stream):
     """The gateway reads the whole conversation again, and bills it."""
