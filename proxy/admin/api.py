@@ -2,6 +2,7 @@
 
 import asyncio
 import hmac
+import traceback
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -100,9 +101,16 @@ def _served(row: Row) -> Handler:
         parts = request.app[PARTS]
         raw = await request.read()
         try:
-            status, said = 200, await row.answer(_asked(request, raw), parts)
+            asked = _asked(request, raw)
+            row.refuse_unknown(asked.body)
+            status, said = 200, await row.answer(asked, parts)
         except Refused as refused:
             status, said = refused.status, {"error": refused.message}
+        except Exception as fault:  # noqa: BLE001  (what changed something goes on record, whatever came of it)
+            where = traceback.extract_tb(fault.__traceback__)[-1]
+            place = f"{where.name}:{where.lineno}"
+            parts.log.note("error", "fault", stage="admin", kind=type(fault).__name__, place=place)
+            status, said = 500, {"error": "a fault of the proxy; its log says where"}
         if row.changes:
             what = f"{row.method} {request.raw_path}"
             body = raw[:AUDITED_MAX].decode("utf-8", "replace")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import unquote
 
+from proxy.config.problem import did_you_mean
 from proxy.server.parts import Parts
 
 OURS: Final = "X-Sluicegate"
@@ -54,6 +55,7 @@ class Row:
     path:    below the admin listener; `{name}` stands for one segment.
     says:    what it is for, for the documentation.
     changes: it goes on record.
+    takes:   words its body may have; a misspelt one must not be passed over. None: any.
     """
 
     method: str
@@ -61,6 +63,15 @@ class Row:
     answer: Answer
     says: str
     changes: bool = False
+    takes: tuple[str, ...] | None = ()
+
+    def refuse_unknown(self, body: Mapping[str, Any]) -> None:
+        """Raises Refused for a word that this call does not know."""
+        if self.takes is None:
+            return
+        for name in body:
+            if name not in self.takes:
+                raise Refused(400, f"{name}: is not known; {did_you_mean(name, self.takes) or 'take it out'}")
 
     def values(self, method: str, path: str) -> dict[str, str] | None:
         """Values of a path that is this row's, else None."""

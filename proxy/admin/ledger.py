@@ -144,6 +144,7 @@ async def adjust(asked: Asked, parts: Parts) -> dict[str, Any]:
             raise Refused(409, f"{left}, so {credit_text(-amount)} cannot be given back")
     step = Adjust(parts.new_id(), facts, amount, reason(asked), who(asked), at_s)
     await write(step, parts)
+    parts.spans.correct(amount)
     moved = accounts.drawn_on(facts, at_s)
     return {
         "id": step.id,

@@ -62,6 +62,7 @@ _ONCE: Final[Mapping[bytes, str]] = {
     b"expect":            "Expect",
     b"upgrade":           "Upgrade",
     b"origin":            "Origin",
+    b"idempotency-key":   "Idempotency-Key",
 }
 # fmt: on
 

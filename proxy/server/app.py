@@ -202,6 +202,7 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
     metrics.set("policy_last_reload_success_timestamp_seconds", to=doubles.wall())
     ledger = doubles.ledger or await _open_ledger(settings, policy, doubles, log)
     books = Books(ledger)
+    books.told = lambda why: log.note("error", "ledger_unavailable", why=why)
     stack.push_async_callback(books.close)
     spans = SpanFile(settings.data)
     reconciler.gauge(spans.span, metrics)

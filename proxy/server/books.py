@@ -6,7 +6,8 @@ rides with the next hold; only where somebody waits for what it frees is it writ
 """
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -38,6 +39,13 @@ class Books:
         self._ending: asyncio.Future[None] | None = None
         self._awaited = 0
         self.available = True
+        self.told: Callable[[str], None] = lambda _why: None
+        """Told why, once each time the ledger stops taking entries."""
+
+    def _away(self, error: BaseException | None) -> None:
+        if self.available:
+            self.told(str(error))
+        self.available = False
 
     async def hold(self, hold: Hold, riders: Sequence[Rider] = ()) -> Refusal | None:
         """Commit a hold; the refusal where it does not fit a budget. Raises ProxyError when the ledger is away.
@@ -77,7 +85,7 @@ class Books:
         try:
             outcomes = await asyncio.shield(commit)
         except LedgerUnavailable as error:
-            self.available = False
+            self._away(error)
             raise ProxyError(
                 "ledger_unavailable",
                 "The ledger cannot take entries now, so nothing that spends is admitted. Whoever runs the proxy finds "
@@ -108,9 +116,13 @@ class Books:
         assert isinstance(accounts, Accounts)
         return accounts
 
-    def rebudget(self, budgets: Sequence[Budget]) -> None:
-        """Judge by these budgets from now on; each begins with what its window already used."""
-        self._store.rebudget(budgets)
+    async def rebudget(self, budgets: Sequence[Budget]) -> None:
+        """Judge by these budgets from now on; each begins with what its window already used.
+
+        Returns when the accounts are made; where the ledger is away, that is when it is back.
+        """
+        with contextlib.suppress(LedgerUnavailable):
+            await asyncio.shield(self._store.rebudget(budgets))
 
     def lasts(self, hold: str) -> None:
         """A hold belongs to an operation from now on."""
@@ -155,7 +167,7 @@ class Books:
         self._writing.discard(commit)
         if commit.cancelled() or commit.exception() is not None:
             # Kept until the ledger takes it.
-            self.available = False
+            self._away(None if commit.cancelled() else commit.exception())
             again = asyncio.get_running_loop().create_future()
             self._writing.add(again)
             asyncio.get_running_loop().call_later(RETRY_S, self._again, again, steps)

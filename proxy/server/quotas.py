@@ -44,7 +44,7 @@ async def look(parts: Parts) -> None:
     before = {team: quota.credits for team, quota in parts.state.quotas.items()}
     parts.state.quotas = known
     if before != {team: quota.credits for team, quota in known.items()}:
-        parts.books.rebudget(budgets_in_force(policy, known))
+        await parts.books.rebudget(budgets_in_force(policy, known))
     await asyncio.to_thread(keep_quotas, settings.data, known)
     gauge(parts)
 

@@ -25,7 +25,7 @@ async def reload(parts: Parts) -> list[str]:
         parts.metrics.set("policy_last_reload_successful", to=0)
         parts.log.note("error", "policy_refused", problems=found)
         return found
-    parts.books.rebudget(budgets_in_force(policy, parts.state.quotas))
+    await parts.books.rebudget(budgets_in_force(policy, parts.state.quotas))
     parts.state.policy = policy
     await parts.queue.take_up(policy)
     parts.metrics.set("policy_last_reload_successful", to=1)

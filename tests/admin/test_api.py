@@ -149,3 +149,19 @@ async def test_usage_is_what_the_ledger_says(front):
     assert (await front.admin("GET", "/api/usage?by=colour"))[0] == 400
     assert (await front.admin("GET", "/api/usage?since=once"))[0] == 400
     assert (await front.admin("GET", "/api/usage?timezone=Nowhere"))[0] == 400
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "word"),
+    [
+        ("keys", {"team": "red", "expire": "1d"}, "expire"),
+        ("cache/purge", {"path": "/v1", "teams": "red"}, "path"),
+        ("budgets/adjust", {"credits": "1", "reason": "x", "kye": "ci"}, "kye"),
+        ("ledger/resolve", {"hold": "h", "credit": "1"}, "credit"),
+    ],
+)
+async def test_a_word_that_a_call_does_not_know_is_refused(front, path, body, word):
+    """Passed over, a misspelt end of a key would be no end, and a misspelt choice a purge of everything."""
+    async with front.client.post(f"{front.running.admin_url}/api/{path}", json=body) as answer:
+        assert answer.status == 400
+        assert (await answer.json())["error"].startswith(f"{word}: is not known")

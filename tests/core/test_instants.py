@@ -28,3 +28,9 @@ def test_what_is_no_instant_or_has_passed_is_refused():
         ago("yesterday", NOW_S)
     with pytest.raises(ValueError, match="has passed"):
         ahead("2026-11-09", NOW_S)
+
+
+@pytest.mark.parametrize("read", [ago, ahead])
+def test_a_span_beyond_any_calendar_is_refused(read):
+    with pytest.raises(ValueError, match="further away"):
+        read("99999999999d", NOW_S)

@@ -36,7 +36,7 @@ class SlowLedger(MemoryLedger):
         await self.gate.wait()
         if self.away:
             self.away -= 1
-            raise LedgerUnavailable
+            raise LedgerUnavailable("full")
         return await super().submit(steps)
 
 
@@ -59,12 +59,16 @@ async def test_a_caller_cancelled_during_the_commit_has_its_hold_voided():
 async def test_a_ledger_that_is_away_admits_nothing():
     store = SlowLedger()
     store.gate.set()
-    store.away = 1
+    store.away = 2
     books = Books(store)
-    with pytest.raises(ProxyError) as refused:
-        await books.hold(HOLD)
-    assert refused.value.reason.name == "ledger_unavailable"
-    assert not books.available
+    told = []
+    books.told = told.append
+    for _ in range(2):
+        with pytest.raises(ProxyError) as refused:
+            await books.hold(HOLD)
+        assert refused.value.reason.name == "ledger_unavailable"
+        assert not books.available
+    assert told == ["full"], "why, and once"
     await books.hold(HOLD)
     assert books.available
 

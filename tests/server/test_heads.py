@@ -27,6 +27,7 @@ async def test_the_same_lines_are_judged_once_whatever_the_length_of_the_body(fr
         (["Host: localhost", "Content-Length: 5"], b"400"),
         (["Host: localhost", "Authorization: Bearer a", "x-api-key: b"], b"400"),
         (["Host: localhost", "Upgrade: h2c"], b"400"),
+        (["Host: localhost", "Idempotency-Key: a", "Idempotency-Key: b"], b"400"),
     ],
 )
 async def test_a_head_that_is_refused_is_refused_again_after_a_good_one(front, lines, status):

@@ -69,6 +69,18 @@ async def test_a_foreign_spender_is_reported_and_no_account_changes(front, gatew
     assert (await compared(front, anew=True))["drift"] == "0"
 
 
+async def test_a_correction_by_hand_is_no_drift(front):
+    await compared(front)
+    for amount in ("50", "-20"):
+        asked = {"credits": amount, "team": "red", "reason": "goodwill"}
+        status, said = await front.admin("POST", "/api/budgets/adjust", asked)
+        assert status == 200, said
+        assert (await compared(front))["drift"] == "0"
+    assert (await front.post("/v1/images/generate", IMAGE)).status == 200
+    said = await compared(front)
+    assert (said["settled"], said["verdict"]) == ("53", "agrees")
+
+
 async def test_what_is_put_on_the_balance_is_no_drift(front, gateway):
     await compared(front)
     gateway.set_credits("alpha", 2 * 10**4 * CREDIT)

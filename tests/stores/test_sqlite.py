@@ -102,7 +102,7 @@ def test_after_any_history_a_restart_agrees_with_the_running_books(tmp_path_fact
                         adjusted += 1
                         await home.apply([Adjust(f"a{adjusted}", RED, amount - 30, "by hand", "lead", now_s)])
                     case "rebudget":
-                        home.rebudget(BUDGETS)
+                        await home.rebudget(BUDGETS)
                     case "restart":
                         used, spent, holds = figures(home, now_s), home.projection.spent, set(home.projection.holds)
                         await home.close()
@@ -298,7 +298,7 @@ async def test_what_was_not_to_be_written_soon_is_written_when_it_is_pushed_and_
     home.push()
     assert await ending == [Outcome.OK]
     waits = home.submit([settle("b", 5)], soon=False)
-    home.rebudget(BUDGETS[:1])
+    await home.rebudget(BUDGETS[:1])
     assert await waits == [Outcome.OK], "new accounts are made from a file that knows it"
     assert home.projection.accounts.used(BUDGETS[0], (), NOW_S) == (10, 10)
     last = home.submit([settle("c", 5)], soon=False)

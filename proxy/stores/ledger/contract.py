@@ -63,8 +63,8 @@ class LedgerStore(Protocol):
         """Hand a batch in and wait for it; raises LedgerUnavailable."""
         ...
 
-    def rebudget(self, budgets: Sequence[Budget]) -> None:
-        """Keep accounts of these budgets from the next batch on, filled from the entries."""
+    def rebudget(self, budgets: Sequence[Budget]) -> "asyncio.Future[list[Outcome]]":
+        """Keep accounts of these budgets from the next batch on, filled from the entries; done when they are made."""
         ...
 
     async def remember(self, hold: str) -> HoldState | None:

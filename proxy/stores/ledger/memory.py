@@ -66,7 +66,7 @@ class MemoryLedger:
     def push(self) -> None:
         """Everything is written already."""
 
-    def rebudget(self, budgets: Iterable[Budget]) -> None:
+    def rebudget(self, budgets: Iterable[Budget]) -> "asyncio.Future[list[Outcome]]":
         """Fill new accounts from the entries that are kept."""
         accounts = Accounts(budgets)
         open_holds = self.projection.holds
@@ -82,6 +82,7 @@ class MemoryLedger:
         for name, state in open_holds.items():
             accounts.hold(name, state.facts, state.held, state.at_s)
         self.projection.accounts = accounts
+        return self.submit([])
 
     async def remember(self, hold: str) -> HoldState | None:
         """A hold as its entries left it."""

@@ -111,11 +111,11 @@ class SqliteLedger:
             self._pushed = True
             self._write()
 
-    def rebudget(self, budgets: Iterable[Budget]) -> None:
+    def rebudget(self, budgets: Iterable[Budget]) -> "asyncio.Future[list[Outcome]]":
         """The accounts are made anew from the file before the next batch is judged."""
         self._budgets = tuple(budgets)
         self._stale = True
-        self.submit([])
+        return self.submit([])
 
     def _write(self) -> None:
         if self._writer is None or self._writer.done():
