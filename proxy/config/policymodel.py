@@ -199,7 +199,8 @@ class BudgetModel(_Model):
         return self
 
 
-Amounts = Annotated[int, Field(strict=True, ge=0, le=1_000_000_000)]
+# Nobody gets a turn of nothing, however long it waits: who may not call is said by allow and deny lists.
+Amounts = Annotated[int, Field(strict=True, ge=1, le=1_000_000_000)]
 
 
 class RateModel(_Model):

@@ -18,7 +18,10 @@ def over_budget(refusal: Refusal) -> ProxyError:
     whose = f" of {'/'.join(refusal.group)}" if refusal.group else ""
     name = f"The budget {refusal.budget.name}{whose}"
     most = f"this call may cost up to {credit_text(refusal.asked)}"
-    reopens = f" It reopens at {instant_text(refusal.reopens_s)}." if refusal.reopens_s is not None else ""
+    if refusal.reopens_s is not None:
+        reopens = f" It reopens at {instant_text(refusal.reopens_s)}."
+    else:
+        reopens = " It never reopens by itself; whoever keeps the policies can raise it."
     sentence = {
         Why.NEVER: f"{name} is {credit_text(refusal.amount)} credits in all and {most}; ask for less output.",
         Why.EXHAUSTED: f"{name} has {credit_text(left)} of {credit_text(refusal.amount)} credits left and {most}."
