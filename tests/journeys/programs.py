@@ -157,6 +157,10 @@ class Emulated:
         """Take away every credit of a member."""
         self._call("POST", "credits", {"member": member, "credits": "0"})
 
+    def fill(self, amount: int, member: str = "alpha") -> None:
+        """Give a member so many credits."""
+        self._call("POST", "credits", {"member": member, "credits": str(amount)})
+
     def wait_for_gate(self, name: str) -> None:
         self._call("POST", "gates", {"wait": name})
 
