@@ -19,7 +19,7 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python3.1
 	"$$name" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
 	&& { command -v "$$name"; break; }; done)
 
-.PHONY: help demo test clients lint types check bench lock clean
+.PHONY: help demo test crash clients lint types check bench lock clean
 
 help:  ## say what there is
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
@@ -29,6 +29,11 @@ demo: $(VENV)/ready  ## run the proxy with an emulated gateway, and say what to 
 
 test: $(VENV)/ready $(MCP1)/ready | ffprobe  ## run all tests but those of `make clients`
 	$(CLEAN_ENV) MCP1_PYTHON="$(CURDIR)/$(MCP1)/bin/python" $(BIN)/python -m pytest -n auto $(ARGS)
+
+# A kill takes a third of a second on one core; KILLS=1000 is a matter of minutes.
+KILLS ?= 10000
+crash: $(VENV)/ready  ## kill the proxy KILLS times in the middle of traffic, and check the books after each
+	$(CLEAN_ENV) $(BIN)/python -m tests.crash --kills $(KILLS) $(ARGS)
 
 clients: $(VENV)/ready $(JS)/node_modules/ready  ## run real SDKs and coding agents through the proxy; they take 2 GB
 	@$(MAKE) --no-print-directory $(AIDER)/ready || echo "AIDER WAS NOT INSTALLED, and its tests do not run; it needs Python 3.10 to 3.12." >&2

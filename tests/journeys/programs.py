@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -123,13 +124,17 @@ def proxying(home: Path, upstream: str, *arguments: str, **environ: str) -> Iter
 
 @dataclass(frozen=True)
 class Seen:
-    """A request as the gateway got it. left: we closed the connection before the answer had ended."""
+    """A request as the gateway got it.
+
+    left: we closed the connection before the answer had ended.      charged: units of 1e-8 credit.
+    """
 
     method: str
     target: str
     headers: Mapping[str, str]
     status: int | None
     left: bool
+    charged: int = 0
 
 
 @dataclass(frozen=True)
@@ -176,6 +181,7 @@ class Emulated:
                 {name.lower(): value for name, value in row["headers"]},
                 row["status"],
                 row["caller_gone"],
+                int(Decimal(row["charged_credits"]) * 10**8),
             )
             for row in self._call("GET", f"journal?over={over}")
         ]
