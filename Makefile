@@ -27,7 +27,7 @@ help:  ## say what there is
 demo: $(VENV)/ready  ## run the proxy with an emulated gateway, and say what to paste
 	$(CLEAN_ENV) $(BIN)/python -m proxy demo $(ARGS)
 
-test: $(VENV)/ready $(MCP1)/ready | ffprobe  ## run all tests but those of `make clients`
+test: $(VENV)/ready $(MCP1)/ready | ffprobe strace  ## run all tests but those of `make clients`
 	$(CLEAN_ENV) MCP1_PYTHON="$(CURDIR)/$(MCP1)/bin/python" $(BIN)/python -m pytest -n auto $(ARGS)
 
 # A kill takes a third of a second on one core; KILLS=1000 is a matter of minutes.
@@ -106,6 +106,14 @@ ffprobe:
 	@command -v ffprobe >/dev/null || { command -v apt-get >/dev/null && test "$$(id -u)" = 0 \
 		&& { apt-get update -q && apt-get install -y -q --no-install-recommends ffmpeg; } >/dev/null; } || \
 		echo "ffprobe is missing and was not installed (it is in Debian's ffmpeg): tests of media will fail" >&2
+
+# What goes to the disk before what goes to the gateway is read from the calls of the system. Where strace is missing or
+# not allowed, as in some containers, those tests are skipped and say so.
+.PHONY: strace
+strace:
+	@command -v strace >/dev/null || { command -v apt-get >/dev/null && test "$$(id -u)" = 0 \
+		&& { apt-get update -q && apt-get install -y -q --no-install-recommends strace; } >/dev/null; } || \
+		echo "strace is missing and was not installed: tests of what is on the disk will be skipped" >&2
 
 .PHONY: found-python
 found-python:

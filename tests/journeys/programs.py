@@ -61,14 +61,17 @@ class Program:
 
 
 @contextmanager
-def program(home: Path, *arguments: str, ready: str, **environ: str) -> Iterator[Program]:
-    """A command that is ready with the line in which the words `ready` stand; it is killed if it is still there."""
+def program(home: Path, *arguments: str, ready: str, before: Sequence[str] = (), **environ: str) -> Iterator[Program]:
+    """A command that is ready with the line in which the words `ready` stand; it is killed if it is still there.
+
+    before: a program that runs it, such as one that watches it.
+    """
     number, name = tempfile.mkstemp(prefix=f"{arguments[0]}-", suffix=".log", dir=home)
     log = Path(name)
     with (
         os.fdopen(number, "w") as errors,
         subprocess.Popen(
-            command(*arguments),
+            [*before, *command(*arguments)],
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
@@ -100,8 +103,10 @@ def emulating(home: Path, *arguments: str) -> Iterator["Emulated"]:
 
 
 @contextmanager
-def serving(home: Path, upstream: str, *arguments: str, **environ: str) -> Iterator[Program]:
-    """`serve` on ports of the system's choosing."""
+def serving(
+    home: Path, upstream: str, *arguments: str, before: Sequence[str] = (), **environ: str
+) -> Iterator[Program]:
+    """`serve` on ports of the system's choosing. before: as in `program`."""
     # A ledger of its own: one file serves one process.
     data = tempfile.mkdtemp(prefix="data-", dir=home)
     # One proxy serves many journeys: what one of them used up or saw refused must not reach the next.
@@ -109,7 +114,8 @@ def serving(home: Path, upstream: str, *arguments: str, **environ: str) -> Itera
     (rules / "apart.yaml").write_text("gateway_limits: own\nstorms: pass\n", "utf-8")
     ports = ("--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data", data, "--policies", str(rules))
     given = {"SLUICEGATE_UPSTREAM_KEY": GATEWAY_KEY, **environ}
-    with program(home, "serve", "--upstream", upstream, *ports, *arguments, ready="teams", **given) as running:
+    call = ("serve", "--upstream", upstream, *ports, *arguments)
+    with program(home, *call, ready="teams", before=before, **given) as running:
         yield running
 
 
