@@ -158,6 +158,11 @@ class Accounts:
             window = self._windows[budget.name] = budget.window.window(at_s)
         return window
 
+    def dated(self, at_s: float) -> float:
+        """The instant that what happens now is dated: the latest one known, where a clock has stepped back."""
+        self._now_s = max(at_s, self._now_s)
+        return self._now_s
+
     def _account(self, budget: Budget, group: tuple[str, ...], at_s: float) -> Account:
         window = self._window(budget, at_s)
         key = (budget.name, group, window.start_s if window else 0.0)

@@ -290,6 +290,10 @@ def move(state: HoldState | None, step: Hold | Settle | Void | Expire | Resolve)
 class Ledgered(Protocol):
     """What keeps accounts of holds: `core.accounts.Accounts`, which knows the budgets."""
 
+    def dated(self, at_s: float) -> float:
+        """The instant that what happens now is dated: time does not go back."""
+        ...
+
     def judge(self, facts: Facts, asked: int, at_s: float) -> object | None:
         """Why a hold does not fit, None when it does."""
         ...
@@ -309,6 +313,9 @@ class Ledgered(Protocol):
 
 class _Boundless:
     """No budgets: everything fits and nothing is kept."""
+
+    def dated(self, at_s: float) -> float:
+        return at_s
 
     def judge(self, facts: Facts, asked: int, at_s: float) -> None:
         pass
@@ -340,6 +347,15 @@ class Projection:
     spent: dict[str, int] = field(default_factory=dict)
     calls: int = 0
     _resolved: OrderedDict[str, HoldState] = field(default_factory=OrderedDict)
+
+    def dated(self, step: Step) -> Step:
+        """A step as it is to be taken and written: money is never dated before money that moved earlier.
+
+        Else a clock that steps back would reopen a window whose budget is used up.
+        """
+        if isinstance(step, Hold | Adjust) and (at_s := self.accounts.dated(step.at_s)) != step.at_s:
+            return replace(step, at_s=at_s)
+        return step
 
     def apply(self, step: Step) -> Outcome:
         """Take one step. Only an `OK` step changes anything."""

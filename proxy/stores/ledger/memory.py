@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, is_dataclass
+from math import inf
 from pathlib import Path
 from typing import Final
 
@@ -42,7 +43,8 @@ class MemoryLedger:
     def submit(self, steps: Sequence[Step], *, soon: bool = True) -> asyncio.Future[list[Outcome]]:  # noqa: ARG002
         """Take each step at once; there is nothing to wait for."""
         outcomes = []
-        for step in steps:
+        for given in steps:
+            step = self.projection.dated(given)
             outcome = self.projection.apply(step)
             if outcome is Outcome.OK:
                 self._keep(step)
@@ -69,6 +71,7 @@ class MemoryLedger:
     def rebudget(self, budgets: Iterable[Budget]) -> "asyncio.Future[list[Outcome]]":
         """Fill new accounts from the entries that are kept."""
         accounts = Accounts(budgets)
+        accounts.dated(self.projection.accounts.dated(-inf))
         open_holds = self.projection.holds
         ended: set[str] = set()
         for step in self.entries:

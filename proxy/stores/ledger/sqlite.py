@@ -11,6 +11,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Iterable, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
@@ -159,7 +160,8 @@ class SqliteLedger:
         for steps, future, _ in batch:
             outcomes: list[Outcome] = []
             rows: list[Row] = []
-            for step in steps:
+            for given in steps:
+                step = self.projection.dated(given)
                 before = None if isinstance(step, Rider | Adjust) else self.projection.known(step.hold)
                 outcome = self.projection.apply(step)
                 if outcome is Outcome.OK:
@@ -201,10 +203,10 @@ class SqliteLedger:
     async def _rebuild(self, now_s: float) -> None:
         """Make the projection anew from the file: totals of open windows, and open holds."""
         ((latest_s,),) = await self._all(reading.LATEST)
-        now_s = max(now_s, latest_s or 0.0)
-        projection = Projection(accounts=Accounts(self._budgets))
-        accounts = projection.accounts
-        assert isinstance(accounts, Accounts)
+        now_s = max(now_s, latest_s or 0.0, self.projection.accounts.dated(-inf))
+        accounts = Accounts(self._budgets)
+        accounts.dated(now_s)
+        projection = Projection(accounts=accounts)
         for place, spent, _, *names in await self._all(reading.TOTALS_SINCE, await self._first_quarter(now_s)):
             accounts.spent(facts_of(names), spent, place * QUARTER_S, kind=Calendar)
         longest_s = max((b.window.seconds for b in self._budgets if isinstance(b.window, Sliding)), default=0.0)
