@@ -6,7 +6,7 @@ forward here: a clock that steps back reopens nothing.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
@@ -260,19 +260,19 @@ class Accounts:
         self._crossed.clear()
         return found
 
-    def spent(self, facts: Facts, amount: int, at_s: float, kind: type[Calendar] | type[Sliding] | None = None) -> None:
+    def spent(self, facts: Facts, amount: int, at_s: float, among: Collection[str] | None = None) -> None:
         """Book what was settled before this policy, or before a start.
 
-        kind: only into accounts of such windows; calendar ones are filled from totals, sliding ones from entries.
+        among: names of the budgets that it is booked into, where it is known of some only.
         """
         self._now_s = max(at_s, self._now_s)
         for budget, _, account in self._places(facts, at_s):
-            if kind is not None and not isinstance(budget.window, kind):
+            if among is not None and budget.name not in among:
                 continue
             if self._log(account, Drawn(at_s, amount, open=False)):
                 account.settled += amount
             # What is filled in at a start was told before it.
-            self._pass_marks(account, told=kind is None)
+            self._pass_marks(account, told=among is None)
 
     def used(self, budget: Budget, group: tuple[str, ...], at_s: float) -> tuple[int, int]:
         """What an account has settled and held at an instant."""

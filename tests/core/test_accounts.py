@@ -302,7 +302,7 @@ def test_a_share_of_a_sliding_window_is_told_again_when_it_was_left_in_between()
 
 def test_what_is_filled_in_at_a_start_was_told_before():
     accounts = Accounts([Budget("b", 100, DAY, warn_at=(0.5, 0.8))])
-    accounts.spent(facts(), 60, 0.0, kind=Calendar)
+    accounts.spent(facts(), 60, 0.0, among={"b"})
     spend(accounts, "h1", 25)
     assert [one.share for one in accounts.crossed()] == [0.8]
 

@@ -12,16 +12,20 @@ from proxy.stores.ledger.sqlite import CannotOpen, SqliteLedger
 from tests.stores.test_contract import BUDGETS, NOW_S
 from tests.stores.test_sqlite import figures, settle
 
-VERSION_1 = (Path(__file__).parent / "version1.sql").read_text()
+VERSION_1, VERSION_2 = ((Path(__file__).parent / f"version{number}.sql").read_text() for number in (1, 2))
+
+
+def made(folder, script):
+    path = folder / "ledger.db"
+    database = sqlite3.connect(path)
+    database.executescript(script)
+    database.close()
+    return path
 
 
 @pytest.fixture
 def old(tmp_path):
-    path = tmp_path / "ledger.db"
-    database = sqlite3.connect(path)
-    database.executescript(VERSION_1)
-    database.close()
-    return path
+    return made(tmp_path, VERSION_1)
 
 
 def asked(path, statement):
@@ -51,8 +55,22 @@ async def test_a_file_of_version_1_says_the_same_afterwards(old):
     await home.close()
 
 
-async def test_a_migrated_file_has_the_tables_of_a_new_one(old, tmp_path):
-    new = tmp_path / "new.db"
+async def test_a_file_of_version_2_says_the_same_afterwards(tmp_path):
+    path = made(tmp_path, VERSION_2)
+    home = await opened(path)
+    assert figures(home, NOW_S)["day", "red"] == (41, 10)
+    assert home.projection.spent == {"red": 29, "blue": 12}
+    assert home.unknown == {"c"}, "neither what ended nor what expired"
+    assert [hold for hold, _ in await home.doubtful()] == ["b"]
+    assert await home.apply([settle("c", 7)]) == [Outcome.OK]
+    assert home.unknown == set()
+    assert await home.verify() == []
+    await home.close()
+
+
+@pytest.mark.parametrize("script", [VERSION_1, VERSION_2], ids=["1", "2"])
+async def test_a_migrated_file_has_the_tables_of_a_new_one(script, tmp_path):
+    old, new = made(tmp_path, script), tmp_path / "new.db"
     for path in (old, new):
         await (await opened(path)).close()
     assert [name for name, _ in schema(old)] == [name for name, _ in schema(new)]
@@ -74,7 +92,7 @@ async def test_a_migration_that_fails_leaves_the_file_as_it_was_and_says_so(old)
     database.execute("CREATE TABLE turns (mine TEXT)")
     database.close()
     before = schema(old), asked(old, "SELECT * FROM entries")
-    with pytest.raises(CannotOpen, match=r"could not be brought from version 1 to 2 .*it is as it was"):
+    with pytest.raises(CannotOpen, match=r"could not be brought from version 1 to 3 .*it is as it was"):
         await opened(old)
     assert (schema(old), asked(old, "SELECT * FROM entries")) == before
     assert asked(old, "PRAGMA user_version") == [(1,)]

@@ -183,11 +183,21 @@ async def test_a_failed_commit_admits_nothing_and_the_books_are_read_again(tmp_p
     await home.close()
 
 
-async def test_verify_finds_a_total_that_does_not_add_up(tmp_path):
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ("UPDATE totals SET credits = 24", 2),  # it is neither what entries say nor what the team's sum says
+        ("UPDATE spent SET credits = 24", 1),
+        ("DELETE FROM open_holds", 1),
+        ("INSERT INTO open_holds VALUES ('a')", 1),
+    ],
+)
+async def test_verify_finds_a_sum_that_does_not_add_up(tmp_path, change, found):
     home = await reopened(tmp_path / "ledger.db")
-    await home.apply([Hold("a", RED, 30, NOW_S), settle("a", 25)])
-    await home._database.execute_fetchall("UPDATE totals SET credits = 24")
-    assert len(await home.verify()) == 1
+    await home.apply([Hold("a", RED, 30, NOW_S), settle("a", 25), Hold("b", RED, 5, NOW_S)])
+    assert await home.verify() == []
+    await home._database.execute_fetchall(change)
+    assert len(await home.verify()) == found
     await home.close()
 
 

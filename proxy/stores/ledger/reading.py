@@ -32,13 +32,19 @@ Ask = Callable[..., Awaitable[Iterable[sqlite3.Row | tuple[Any, ...]]]]
 _OF_HELD: Final = ", ".join(f"held.{name}" for name in FACTS)
 
 OPEN_HOLDS: Final = f"""
-    SELECT hold, at_s, credits, {FACT_NAMES} FROM entries AS held WHERE kind = 'hold'
-    AND NOT EXISTS (SELECT 1 FROM entries WHERE hold = held.hold AND kind IN ('settle', 'void'))
-    AND NOT EXISTS (SELECT 1 FROM entries WHERE hold = held.hold AND kind = 'expire')
-    ORDER BY id
+    SELECT held.hold, held.at_s, held.credits, {_OF_HELD}
+    FROM open_holds JOIN entries AS held ON held.hold = open_holds.hold AND held.kind = 'hold' ORDER BY held.id
 """  # noqa: S608  (names of this file, no input)
 
-OLDEST_OPEN: Final = f"SELECT min(at_s) FROM ({OPEN_HOLDS})"  # noqa: S608  (names of this file, no input)
+OPEN_HOLDS_NAMES: Final = "SELECT hold FROM open_holds"
+
+OPEN_BY_ENTRIES: Final = """
+    SELECT hold FROM entries AS held WHERE kind = 'hold'
+    AND NOT EXISTS (SELECT 1 FROM entries WHERE hold = held.hold AND kind IN ('settle', 'void'))
+    AND NOT EXISTS (SELECT 1 FROM entries WHERE hold = held.hold AND kind = 'expire')
+"""
+
+SPENT_IN: Final = f"SELECT sum(credits), {FACT_NAMES} FROM totals WHERE quarter >= ? GROUP BY {FACT_NAMES}"  # noqa: S608
 
 TOTALS_SINCE: Final = f"SELECT quarter, credits, calls, {FACT_NAMES} FROM totals WHERE quarter >= ?"  # noqa: S608
 
@@ -50,7 +56,8 @@ SPENT_SINCE: Final = f"""
 """  # noqa: S608  (names of this file, no input)
 """What each hold or adjustment added, at the instant whose windows it belongs to."""
 
-SPENT_BY_TEAM: Final = "SELECT team, sum(credits) FROM totals GROUP BY team"
+SPENT_BY_TEAM: Final = "SELECT team, credits FROM spent"
+SPENT_BY_TOTALS: Final = "SELECT team, sum(credits) FROM totals GROUP BY team"
 LATEST: Final = "SELECT max(at_s) FROM entries"
 
 REBUILT: Final = f"""

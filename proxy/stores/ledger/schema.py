@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
-VERSION: Final = 2
+VERSION: Final = 3
 """`PRAGMA user_version` of a file this code writes."""
 
 FACTS: Final = ("team", "key", "route", "model", "suite", "tool", "credential", "chatbot")
@@ -62,6 +62,19 @@ TOTALS: Final = f"""
     ) STRICT, WITHOUT ROWID;
 """
 
+SUMS: Final = """
+    CREATE TABLE open_holds (hold TEXT NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID;
+    CREATE TABLE spent (team TEXT NOT NULL PRIMARY KEY, credits INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+"""
+"""What a start would else go through all entries for: holds without an ending, and all that each team ever spent."""
+
+RATIOS: Final = """
+    CREATE TABLE ratios (
+        model TEXT NOT NULL PRIMARY KEY, input_bytes INTEGER NOT NULL, input_tokens INTEGER NOT NULL, at_s REAL NOT NULL
+    ) STRICT;
+"""
+"""The densest text that a model was seen to read: so many tokens in so many bytes."""
+
 RIDERS: Final = f"""
     CREATE TABLE owners (
         id TEXT NOT NULL PRIMARY KEY, team TEXT NOT NULL, model TEXT, at_s REAL NOT NULL,
@@ -104,15 +117,20 @@ def _insert(table: str, *columns: str, kind: str = "") -> str:
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})"
 
 
-def _total(quarter: int, facts: int, spent: int, calls: str) -> str:
-    """Add to a total, with the places of the values in the row."""
+def _total(quarter: int, facts: int, spent: int, calls: str) -> tuple[str, str]:
+    """Add to a total and to what its team spent, with the places of the values in the row."""
     texts = ", ".join(_value(facts + at) for at in range(len(FACTS)))
-    return (
+    total = (
         f"INSERT INTO totals (quarter, {FACT_NAMES}, credits, calls) "
         f"VALUES ({_value(quarter)}, {texts}, {_value(spent)}, {calls}) "
         f"ON CONFLICT (quarter, {FACT_NAMES}) "
         "DO UPDATE SET credits = credits + excluded.credits, calls = calls + excluded.calls"
     )
+    team = (
+        f"INSERT INTO spent (team, credits) VALUES ({_value(facts)}, {_value(spent)}) "
+        "ON CONFLICT (team) DO UPDATE SET credits = credits + excluded.credits"
+    )
+    return total, team
 
 
 def _forget(table: str, when: str) -> str:
@@ -135,17 +153,24 @@ _BEGUN: Final = ("id", "team", "kind", "model", "hold", "terms", "begun_s")
 _TAKEN: Final = ("id", *FACTS, "reserves", "spends", "tokens", "at_s", "boot_id", "boot_s")
 _KEPT: Final = f"status = {_value(2)}, headers = {_value(3)}, body = {_value(4)}, kept_s = {_value(5)}"
 _TOKENS: Final = f"input_tokens = {_value(1)}, output_tokens = {_value(2)}"
+_OPENED: Final = _insert("open_holds", "hold")
+_CLOSED: Final = f"DELETE FROM open_holds WHERE hold = {_value(0)}"
+_RATIO: Final = (
+    _insert("ratios", "model", "input_bytes", "input_tokens", "at_s")
+    + " ON CONFLICT (model) DO UPDATE SET input_bytes = excluded.input_bytes, input_tokens = excluded.input_tokens,"
+    " at_s = excluded.at_s"
+)
 _WRITTEN: Final = f"written_s = {_value(1)}, written_boot_s = {_value(2)}"
 
 # fmt: off
 KINDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "hold":     (_insert("entries", *_FIRST, "credits", kind="hold"),),
-    "settle":   (_insert("entries", *_ENDED, kind="settle"), _COUNTED),
-    "void":     (_insert("entries", "hold", "at_s", "ending", "uncertain", kind="void"),),
-    "expire":   (_insert("entries", "hold", "at_s", kind="expire"),),
-    "told":     (_insert("entries", *_HAND, kind="settle"), _BY_HAND),
-    "resolve":  (_insert("entries", *_HAND, kind="resolve"), _BY_HAND),
-    "adjust":   (_insert("entries", *_HAND, kind="adjust"), _BY_HAND),
+    "hold":     (_insert("entries", *_FIRST, "credits", kind="hold"), _OPENED),
+    "settle":   (_insert("entries", *_ENDED, kind="settle"), _CLOSED, *_COUNTED),
+    "void":     (_insert("entries", "hold", "at_s", "ending", "uncertain", kind="void"), _CLOSED),
+    "expire":   (_insert("entries", "hold", "at_s", kind="expire"), _CLOSED),
+    "told":     (_insert("entries", *_HAND, kind="settle"), _CLOSED, *_BY_HAND),
+    "resolve":  (_insert("entries", *_HAND, kind="resolve"), *_BY_HAND),
+    "adjust":   (_insert("entries", *_HAND, kind="adjust"), *_BY_HAND),
     "own":      (_insert("owners", "id", "team", "model", "at_s") + _ONCE,),
     "used":     (f"UPDATE owners SET {_TOKENS} {_THIS_ID}",),
     "begin":    (f"DELETE FROM operations {_THIS_ID}", _insert("operations", *_BEGUN)),
@@ -157,6 +182,7 @@ KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "key":      (_insert("keys", "id", "team", "hash", "created_s", "expires_s", "note") + _ONCE,),
     "revoke":   (f"UPDATE keys SET revoked_s = {_REVOKED} {_THIS_ID}",),
     "turn":     (_insert("turns", *_TAKEN) + _ONCE,),
+    "ratio":    (_RATIO,),
     "written":  (f"UPDATE turns SET {_WRITTEN} {_THIS_ID}",),
     "forget_owners":     (_forget("owners", "at_s"),),
     "forget_operations": (_forget("operations", "ended_s"),),
@@ -172,7 +198,7 @@ TRIGGERS: Final = f"CREATE VIEW book AS SELECT NULL AS kind, {_BOOK} WHERE false
     for kind, does in KINDS.items()
 )
 
-CREATE: Final = f"{ENTRIES} {INDEXES} {TOTALS} {RIDERS} {TRIGGERS} PRAGMA user_version = {VERSION};"
+CREATE: Final = f"{ENTRIES} {INDEXES} {TOTALS} {SUMS} {RIDERS} {RATIOS} {TRIGGERS} PRAGMA user_version = {VERSION};"
 
 ROWS_MAX: Final = 1024
 """Rows of one statement; the database takes 32,766 values."""

@@ -28,7 +28,7 @@ from proxy.core.windows import Calendar, Sliding
 from proxy.stores.ledger import archive, reading, schema
 from proxy.stores.ledger.contract import LATER_S, CannotOpen, Entry, LedgerUnavailable
 from proxy.stores.ledger.migrate import migrate
-from proxy.stores.ledger.rows import QUARTER_S, Row, facts_of, quarter, row, values
+from proxy.stores.ledger.rows import Row, facts_of, quarter, row, values
 from proxy.units import Credits
 
 CHECKED_BYTES_MAX: Final = 256 * 1024 * 1024
@@ -195,10 +195,20 @@ class SqliteLedger:
     async def _all(self, statement: str, *values: Any) -> list[Any]:
         return list(await self._database.execute_fetchall(statement, values))
 
-    async def _first_quarter(self, now_s: float) -> int:
-        """The first quarter of an hour that an open calendar window needs."""
-        begins = [b.window.window(now_s).start_s for b in self._budgets if isinstance(b.window, Calendar)]
-        return quarter(max(min([now_s, *begins]), 0.0))
+    async def _fill(self, accounts: Accounts, now_s: float) -> None:
+        """Book what the windows of an instant have used: calendar ones from totals, sliding ones from entries."""
+        begun: dict[int, set[str]] = {}
+        sliding = {budget.name: budget.window.seconds for budget in self._budgets if isinstance(budget.window, Sliding)}
+        for budget in self._budgets:
+            if isinstance(budget.window, Calendar):
+                since = quarter(max(budget.window.window(now_s).start_s, 0.0))
+                begun.setdefault(since, set()).add(budget.name)
+        for since, names in begun.items():
+            for spent, *facts in await self._all(reading.SPENT_IN, since):
+                accounts.spent(facts_of(facts), spent, now_s, among=names)
+        if sliding:
+            for at_s, spent, *facts in await self._all(reading.SPENT_SINCE, now_s - max(sliding.values())):
+                accounts.spent(facts_of(facts), spent, at_s, among=sliding.keys())
 
     async def _rebuild(self, now_s: float) -> None:
         """Make the projection anew from the file: totals of open windows, and open holds."""
@@ -207,11 +217,7 @@ class SqliteLedger:
         accounts = Accounts(self._budgets)
         accounts.dated(now_s)
         projection = Projection(accounts=accounts)
-        for place, spent, _, *names in await self._all(reading.TOTALS_SINCE, await self._first_quarter(now_s)):
-            accounts.spent(facts_of(names), spent, place * QUARTER_S, kind=Calendar)
-        longest_s = max((b.window.seconds for b in self._budgets if isinstance(b.window, Sliding)), default=0.0)
-        for at_s, spent, *names in await self._all(reading.SPENT_SINCE, now_s - longest_s):
-            accounts.spent(facts_of(names), spent, at_s, kind=Sliding)
+        await self._fill(accounts, now_s)
         projection.spent.update(await self._all(reading.SPENT_BY_TEAM))
         held_by_work = {one.hold.id for one in await self.operations()}
         earlier = []
@@ -297,6 +303,15 @@ class SqliteLedger:
             f"to {wanted.get((place, facts))}"
             for place, facts in wanted.keys() | kept.keys()
             if kept.get((place, facts)) != wanted.get((place, facts))
+        ]
+        if set(await self._all(reading.OPEN_HOLDS_NAMES)) != set(await self._all(reading.OPEN_BY_ENTRIES)):
+            problems.append("the holds that are listed as open are not those without an ending")
+        said: dict[str, int] = dict(await self._all(reading.SPENT_BY_TEAM))
+        summed: dict[str, int] = dict(await self._all(reading.SPENT_BY_TOTALS))
+        problems += [
+            f"the team {team} is said to have spent {said.get(team)}, its totals add up to {summed.get(team)}"
+            for team in said.keys() | summed.keys()
+            if said.get(team) != summed.get(team)
         ]
         return problems
 

@@ -1,0 +1,163 @@
+"""Old books: how long a start takes on a ledger of millions of entries, and how long a call takes then.
+
+    python -m bench.books                         10,000,000 entries, 1,000 teams of ten keys
+    python -m bench.books --entries 1000000       fewer of them
+    python -m bench.books --teams 1               one team
+
+The entries are made with SQL, as months of calls would have left them; nothing here is a cell of `make bench`, because
+making the file takes minutes and a gigabyte or three.
+"""
+
+import argparse
+import asyncio
+import hashlib
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+
+from bench.candidates import ROOT
+from bench.process import CANDIDATE_CORE, OTHER_CORE, Process, free_port
+from proxy.stores.ledger import schema
+from proxy.stores.ledger.rows import QUARTER_S
+from proxy.stores.ledger.sqlite import SqliteLedger
+
+KEYS: Final = 10
+"""Virtual keys of each team; a budget keeps an account for each."""
+DAYS: Final = 90
+CALLS: Final = 2000
+BODY: Final = {"model": "bench-small", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 16}
+
+
+def fill(path: Path, entries: int, teams: int, now_s: float) -> None:
+    """Holds and settlements, evenly over the days before now; indexes are made when all rows are there."""
+    keys, holds = teams * KEYS, entries // 2
+    step_s = DAYS * 86400 / holds
+    with closing(sqlite3.connect(path, isolation_level=None)) as books:
+        indexes = books.execute(
+            "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = 'entries'"
+        ).fetchall()
+        books.execute("PRAGMA synchronous = OFF")
+        books.execute("PRAGMA cache_size = -400000")
+        books.execute("BEGIN")
+        for name, _ in indexes:
+            books.execute(f"DROP INDEX {name}")
+        rows = f"""
+            WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < {holds}),
+            calls AS (
+                SELECT n, {now_s} - {DAYS * 86400} + n * {step_s} AS at_s,
+                    'team-' || (n * 7919 % {keys} / {KEYS}) AS team, 'key-' || (n * 7919 % {keys}) AS key
+                FROM numbers
+            ), kinds (kind) AS (VALUES ('hold'), ('settle'))
+            INSERT INTO entries (id, kind, hold, at_s, team, key, route, model, credits, calls, basis, ending, quarter)
+            SELECT 2 * n + (kind = 'settle') + 1, kind, printf('%032x', n), at_s, team, key, 'chat', 'bench-small',
+                CASE kind WHEN 'hold' THEN 5000 ELSE 2000 END, 0, CASE kind WHEN 'hold' THEN '' ELSE 'usage' END,
+                CASE kind WHEN 'hold' THEN '' ELSE 'answered' END,
+                CASE kind WHEN 'hold' THEN NULL ELSE CAST(at_s / {QUARTER_S} AS INTEGER) END
+            FROM calls CROSS JOIN kinds
+        """  # noqa: S608  (numbers of ours)
+        books.execute(rows)
+        books.execute(
+            f"INSERT INTO totals (quarter, {schema.FACT_NAMES}, credits, calls) "  # noqa: S608
+            f"SELECT quarter, {schema.FACT_NAMES}, sum(credits), sum(calls) FROM entries WHERE kind = 'settle' "
+            f"GROUP BY quarter, {schema.FACT_NAMES}"
+        )
+        for _, sql in indexes:
+            books.execute(sql)
+        books.execute("COMMIT")
+
+
+def policy(teams: int) -> str:
+    """Budgets that keep an account for everybody, each team and each key. One key of each team is asked with."""
+    rows = [
+        f"  team-{team}: {{ keys: [{{ id: key-{team * KEYS}, sha256: {_digest(team)} }}] }}\n" for team in range(teams)
+    ]
+    return (
+        "gateway_limits: own\nteams:\n"
+        + "".join(rows)
+        + "prices: [{ models: 'bench*', input_per_million: 2.5, output_per_million: 10 }]\n"
+        + "budgets:\n"
+        + "  - { name: company, credits: 80000000, per: month }\n"
+        + "  - { name: each-team, each: team, credits: 40000000, per: month }\n"
+        + "  - { name: each-key, each: key, credits: 40000000, within: 24h }\n"
+    )
+
+
+def _key(team: int) -> str:
+    return f"sk-bench-{team}"
+
+
+def _digest(team: int) -> str:
+    return f'"{hashlib.sha256(_key(team).encode()).hexdigest()}"'
+
+
+async def measure(folder: Path, teams: int) -> tuple[float, float, float]:
+    """Seconds from the start of the process to its first answer; median and p99 of a call in milliseconds."""
+    gateway, port = free_port(), free_port()
+    fake = Process.start([sys.executable, "-m", "bench.gateway", str(gateway)], core=OTHER_CORE,
+                         log=folder / "gateway.log", env={}, folder=ROOT)  # fmt: skip
+    began_s = time.perf_counter()
+    serve = ["serve", "--upstream", f"http://127.0.0.1:{gateway}", "--listen", f"127.0.0.1:{port}", "--policies",
+             str(folder / "rules"), "--data", str(folder / "data"), "--admin-listen", "127.0.0.1:0",
+             "--reconcile-every", "0s"]  # fmt: skip
+    ours = Process.start([sys.executable, "-m", "proxy", *serve], core=CANDIDATE_CORE, log=folder / "ours.log",
+                         env={"SLUICEGATE_UPSTREAM_KEY": "x"}, folder=ROOT)  # fmt: skip
+    try:
+        async with aiohttp.ClientSession() as client:
+            first_s = await _first(client, port, ours.popen, began_s)
+            took_ms = []
+            for number in range(CALLS):
+                headers = {"x-api-key": _key(number % teams)}
+                sent_s = time.perf_counter()
+                async with client.post(f"http://127.0.0.1:{port}/v1/chat/completions", json=BODY, headers=headers) as reply:
+                    await reply.read()
+                    assert reply.status == 200, await reply.text()
+                took_ms.append(1000 * (time.perf_counter() - sent_s))
+    finally:
+        ours.end()
+        fake.end()
+    return first_s, statistics.median(took_ms), statistics.quantiles(took_ms, n=100)[98]
+
+
+async def _first(client: aiohttp.ClientSession, port: int, process: "subprocess.Popen[bytes]", began_s: float) -> float:
+    while process.poll() is None:
+        try:
+            async with client.get(f"http://127.0.0.1:{port}/-/health"):
+                return time.perf_counter() - began_s
+        except aiohttp.ClientError:
+            await asyncio.sleep(0.01)
+    raise SystemExit("the proxy ended before it answered")
+
+
+async def main() -> None:
+    """Make the file, start on it, call, and print one line."""
+    parser = argparse.ArgumentParser(prog="python -m bench.books", description=__doc__.partition("\n")[0])
+    parser.add_argument("--entries", type=int, default=10_000_000)
+    parser.add_argument("--teams", type=int, default=1000)
+    parser.add_argument("--folder", type=Path, help="keep the file here, and use it again")
+    given = parser.parse_args()
+    folder = given.folder or Path(tempfile.mkdtemp(prefix="books-"))
+    (folder / "rules").mkdir(parents=True, exist_ok=True)
+    (folder / "rules" / "bench.yaml").write_text(policy(given.teams))
+    path = folder / "data" / "ledger.db"
+    if not path.exists():
+        await (await SqliteLedger.open(path, now_s=time.time())).close()
+        if given.entries:
+            await asyncio.to_thread(fill, path, given.entries, given.teams, time.time())
+    first_s, median_ms, p99_ms = await measure(folder, given.teams)
+    size_mb = path.stat().st_size / 1e6
+    print(
+        f"{given.entries:,} entries ({size_mb:,.0f} MB), {given.teams:,} teams, {given.teams * KEYS:,} keys: first answer "
+        f"after {first_s:.2f} s, a call {median_ms:.2f} ms (median), {p99_ms:.2f} ms (p99)"
+    )
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
