@@ -58,7 +58,7 @@ def test_a_hold_found_after_later_ones_slides_out_in_its_time():
     """At a start what was settled is filled in first, then the holds that are open still."""
     budget = Budget("hour", 100, Sliding(60.0))
     accounts = Accounts([budget])
-    accounts.spent(facts(), 5, 50.0, kind=Sliding)
+    accounts.spent(facts(), 5, 50.0, among={"hour"})
     accounts.hold("h1", facts(), 7, 10.0)
     accounts.hold("h2", facts(), 9, -20.0)
     assert accounts.used(budget, (), 60.0) == (5, 7), "the oldest was out before it was found"

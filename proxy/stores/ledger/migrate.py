@@ -9,7 +9,7 @@ from typing import Final
 
 import aiosqlite
 
-from proxy.stores.ledger import schema
+from proxy.stores.ledger import reading, schema
 from proxy.stores.ledger.contract import CannotOpen
 
 _COLUMNS_1: Final = f"id, kind, hold, at_s, {schema.FACT_NAMES}, credits, calls, basis, ending, uncertain, quarter"
@@ -25,12 +25,11 @@ TO_NEXT: Final[Mapping[int, str]] = {
         {schema.INDEXES} {schema.RIDERS} {schema.TRIGGERS}
         PRAGMA user_version = 2;
     """,  # noqa: S608  (names of ours, no input)
-    # What a start goes by is kept, instead of being added up from all entries; and what was learned of models.
+    # What a start goes by is kept, instead of being added up from all entries.
     2: f"""
         DROP VIEW book;
-        {schema.SUMS} {schema.RATIOS}
-        INSERT INTO open_holds SELECT hold FROM entries AS held WHERE kind = 'hold' AND NOT EXISTS
-            (SELECT 1 FROM entries WHERE hold = held.hold AND kind IN ('settle', 'void', 'expire'));
+        {schema.SUMS}
+        INSERT INTO open_holds {reading.OPEN_BY_ENTRIES};
         INSERT INTO spent SELECT team, sum(credits) FROM totals GROUP BY team;
         {schema.TRIGGERS}
         PRAGMA user_version = 3;

@@ -31,9 +31,12 @@ Ask = Callable[..., Awaitable[Iterable[sqlite3.Row | tuple[Any, ...]]]]
 
 _OF_HELD: Final = ", ".join(f"held.{name}" for name in FACTS)
 
+# An index over some rows is used only where its very condition stands in the statement, and CROSS JOIN keeps the order.
+_IS_HOLD: Final = "held.kind IN ('hold', 'adjust') AND held.kind = 'hold'"
+
 OPEN_HOLDS: Final = f"""
     SELECT held.hold, held.at_s, held.credits, {_OF_HELD}
-    FROM open_holds JOIN entries AS held ON held.hold = open_holds.hold AND held.kind = 'hold' ORDER BY held.id
+    FROM open_holds CROSS JOIN entries AS held ON held.hold = open_holds.hold AND {_IS_HOLD} ORDER BY held.id
 """  # noqa: S608  (names of this file, no input)
 
 OPEN_HOLDS_NAMES: Final = "SELECT hold FROM open_holds"
@@ -50,7 +53,11 @@ TOTALS_SINCE: Final = f"SELECT quarter, credits, calls, {FACT_NAMES} FROM totals
 
 SPENT_SINCE: Final = f"""
     SELECT held.at_s, added.credits, {_OF_HELD}
-    FROM entries AS held JOIN entries AS added ON added.hold = held.hold AND added.kind IN ('settle', 'resolve')
+    FROM entries AS held JOIN entries AS added
+    ON added.hold = held.hold AND added.kind IN ('settle', 'void') AND added.kind = 'settle'
+    WHERE held.kind = 'hold' AND held.at_s > ?1
+    UNION ALL SELECT held.at_s, added.credits, {_OF_HELD}
+    FROM entries AS held JOIN entries AS added ON added.hold = held.hold AND added.kind = 'resolve'
     WHERE held.kind = 'hold' AND held.at_s > ?1
     UNION ALL SELECT at_s, credits, {FACT_NAMES} FROM entries WHERE kind = 'adjust' AND at_s > ?1 ORDER BY 1
 """  # noqa: S608  (names of this file, no input)
@@ -68,14 +75,17 @@ REBUILT: Final = f"""
 
 _ENDED: Final = f"""
     SELECT held.at_s, {_OF_HELD}, held.credits, ended.kind, ended.credits, ended.uncertain,
-        EXISTS (SELECT 1 FROM entries WHERE hold = held.hold AND kind = 'resolve')
-    FROM entries AS held JOIN entries AS ended ON ended.hold = held.hold AND ended.kind IN ('settle', 'void', 'expire')
-    WHERE held.kind = 'hold' AND held.hold = ? ORDER BY ended.kind = 'expire' LIMIT 1
+        EXISTS (SELECT 1 FROM entries WHERE hold = ?1 AND kind = 'resolve')
+    FROM entries AS held JOIN (
+        SELECT kind, credits, uncertain FROM entries WHERE hold = ?1 AND kind IN ('settle', 'void')
+        UNION ALL SELECT kind, credits, uncertain FROM entries WHERE hold = ?1 AND kind = 'expire'
+    ) AS ended
+    WHERE held.hold = ?1 AND {_IS_HOLD} ORDER BY ended.kind = 'expire' LIMIT 1
 """  # noqa: S608  (names of this file, no input)
 
 _DOUBTFUL: Final = f"""
     SELECT held.hold, held.at_s, {_OF_HELD}, held.credits, ended.kind, ended.credits, 1, 0
-    FROM entries AS ended JOIN entries AS held ON held.hold = ended.hold AND held.kind = 'hold'
+    FROM entries AS ended CROSS JOIN entries AS held ON held.hold = ended.hold AND {_IS_HOLD}
     WHERE ended.uncertain = 1
     AND NOT EXISTS (SELECT 1 FROM entries WHERE hold = held.hold AND kind = 'resolve') ORDER BY held.id
 """  # noqa: S608  (names of this file, no input)

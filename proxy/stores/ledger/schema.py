@@ -68,13 +68,6 @@ SUMS: Final = """
 """
 """What a start would else go through all entries for: holds without an ending, and all that each team ever spent."""
 
-RATIOS: Final = """
-    CREATE TABLE ratios (
-        model TEXT NOT NULL PRIMARY KEY, input_bytes INTEGER NOT NULL, input_tokens INTEGER NOT NULL, at_s REAL NOT NULL
-    ) STRICT;
-"""
-"""The densest text that a model was seen to read: so many tokens in so many bytes."""
-
 RIDERS: Final = f"""
     CREATE TABLE owners (
         id TEXT NOT NULL PRIMARY KEY, team TEXT NOT NULL, model TEXT, at_s REAL NOT NULL,
@@ -155,11 +148,6 @@ _KEPT: Final = f"status = {_value(2)}, headers = {_value(3)}, body = {_value(4)}
 _TOKENS: Final = f"input_tokens = {_value(1)}, output_tokens = {_value(2)}"
 _OPENED: Final = _insert("open_holds", "hold")
 _CLOSED: Final = f"DELETE FROM open_holds WHERE hold = {_value(0)}"
-_RATIO: Final = (
-    _insert("ratios", "model", "input_bytes", "input_tokens", "at_s")
-    + " ON CONFLICT (model) DO UPDATE SET input_bytes = excluded.input_bytes, input_tokens = excluded.input_tokens,"
-    " at_s = excluded.at_s"
-)
 _WRITTEN: Final = f"written_s = {_value(1)}, written_boot_s = {_value(2)}"
 
 # fmt: off
@@ -182,7 +170,6 @@ KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "key":      (_insert("keys", "id", "team", "hash", "created_s", "expires_s", "note") + _ONCE,),
     "revoke":   (f"UPDATE keys SET revoked_s = {_REVOKED} {_THIS_ID}",),
     "turn":     (_insert("turns", *_TAKEN) + _ONCE,),
-    "ratio":    (_RATIO,),
     "written":  (f"UPDATE turns SET {_WRITTEN} {_THIS_ID}",),
     "forget_owners":     (_forget("owners", "at_s"),),
     "forget_operations": (_forget("operations", "ended_s"),),
@@ -198,7 +185,7 @@ TRIGGERS: Final = f"CREATE VIEW book AS SELECT NULL AS kind, {_BOOK} WHERE false
     for kind, does in KINDS.items()
 )
 
-CREATE: Final = f"{ENTRIES} {INDEXES} {TOTALS} {SUMS} {RIDERS} {RATIOS} {TRIGGERS} PRAGMA user_version = {VERSION};"
+CREATE: Final = f"{ENTRIES} {INDEXES} {TOTALS} {SUMS} {RIDERS} {TRIGGERS} PRAGMA user_version = {VERSION};"
 
 ROWS_MAX: Final = 1024
 """Rows of one statement; the database takes 32,766 values."""
