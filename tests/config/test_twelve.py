@@ -37,7 +37,7 @@ FOUND = (
     ("limits.yaml:10:1",     "estimate"),
     ("teams.yaml:2:10",      "kyes"),
     ("teams.yaml:3:11",      "wait_max"),
-    ("teams.yaml:4:31",      "sha256"),
+    ("teams.yaml:4:30",      "sha256"),
     ("teams.yaml:5:12",      "aliases"),
 )
 # fmt: on
