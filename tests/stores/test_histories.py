@@ -14,7 +14,14 @@ from zoneinfo import ZoneInfo
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from proxy.core.facts import Facts
 from proxy.core.ledger import Adjust, Basis, Charge, Ending, Expire, Hold, Outcome, Phase, Resolve, Settle, Void
@@ -246,9 +253,11 @@ class InAFile(Histories):
         return await SqliteLedger.open(self.folder / "ledger.db", POLICIES[self.policy], now_s=self.clock_s)
 
 
-test_any_history_in_memory = InMemory.TestCase
-test_any_history_in_memory.settings = settings(max_examples=50, stateful_step_count=40, deadline=None)
-test_any_history_in_a_file = InAFile.TestCase
-test_any_history_in_a_file.settings = settings(
-    max_examples=30, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+def test_any_history_in_memory():
+    run_state_machine_as_test(InMemory, settings=settings(max_examples=50, stateful_step_count=40, deadline=None))
+
+
+def test_any_history_in_a_file():
+    slow = [HealthCheck.too_slow]
+    few = settings(max_examples=30, stateful_step_count=40, deadline=None, suppress_health_check=slow)
+    run_state_machine_as_test(InAFile, settings=few)
