@@ -22,3 +22,13 @@ async def front(gateway: Gateway) -> AsyncIterator[Front]:
     """A proxy in open mode in front of `gateway`."""
     async with proxied(gateway.url) as running:
         yield running
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What could not run here is said loudly: nobody shall take it for shown."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    if skipped:
+        terminalreporter.section("DID NOT RUN HERE, AND IS NOT SHOWN", red=True, bold=True)
+    for report in skipped:
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        terminalreporter.line(f"{report.nodeid}: {reason.removeprefix('Skipped: ')}")
