@@ -66,7 +66,8 @@ def rate(said: RateModel, source: str) -> Rate:
 
 def cache_rule(said: CacheModel, source: str) -> CacheRule:
     return CacheRule(
-        match=Match(**said.match.model_dump(exclude={"deterministic"})),
+        match=Match(**said.match.model_dump(exclude={"deterministic", "method"})),
+        method=said.match.method,
         deterministic=said.match.deterministic,
         ttl_s=said.ttl,
         stale_if_error_s=said.stale_if_error,

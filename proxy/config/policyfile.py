@@ -84,6 +84,7 @@ class _Merged:
     members: dict[str, str] = field(default_factory=dict)
     rules: list[Rule] = field(default_factory=list)
     aliases: dict[str, str] = field(default_factory=dict)
+    tool_aliases: dict[str, str] = field(default_factory=dict)
     cache: list[CacheRule] = field(default_factory=list)
     places: dict[tuple[str, ...], str] = field(default_factory=dict)
 
@@ -123,6 +124,11 @@ class _Merged:
         for alias, stands_for in model.aliases.items():
             self._first(("alias", alias), file.place(["aliases", alias]), f"aliases.{alias}: the alias")
             self.aliases[alias] = stands_for
+        for alias, stands_for in model.tool_aliases.items():
+            self._first(("tool alias", alias), file.place(["tool_aliases", alias]), f"tool_aliases.{alias}: the alias")
+            title = f"tool_aliases.{alias}: an alias of {stands_for}"
+            self._first(("alias of tool", stands_for), file.place(["tool_aliases", alias]), title)
+            self.tool_aliases[alias] = stands_for
         for name in model.model_fields_set - MERGED:
             self._first((name,), file.place([name]), f"{name}: the setting")
             self.switches[name] = getattr(model, name)
@@ -177,6 +183,7 @@ class _Merged:
             members=self.members,
             prices=PriceTable(tuple(self.rules)),
             aliases=self.aliases,
+            tool_aliases=self.tool_aliases,
             cache=tuple(self.cache),
             sources={" ".join(thing): place for thing, place in self.places.items() if thing[0] not in _OF_KEYS},
             **switches,
@@ -222,7 +229,7 @@ class _Merged:
 
 _OF_KEYS: Final = frozenset({"id", "digest"})
 
-MERGED: Final = frozenset({"teams", "budgets", "rates", "members", "prices", "aliases", "cache"})
+MERGED: Final = frozenset({"teams", "budgets", "rates", "members", "prices", "aliases", "tool_aliases", "cache"})
 """What files add to one another; everything else is said once."""
 
 

@@ -125,6 +125,11 @@ Share = Annotated[float, Field(gt=0, le=1)]
 Tokens = Annotated[int, Field(strict=True, ge=1, le=100_000_000)]
 
 
+ToolAlias = Annotated[str, Field(strict=True, pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]|_[A-Za-z0-9-])*$", max_length=64)]
+"""Two underscores stand between suite and tool in the names that are made."""
+SuiteTool = Annotated[str, Field(strict=True, pattern=r"^[^.\s]+\..+$", max_length=200)]
+
+
 class ToolsModel(_Model):
     allow: Globs | None = None
     deny: Globs = ()
@@ -232,6 +237,7 @@ class RateModel(_Model):
 class CacheMatchModel(MatchModel):
     """deterministic: only calls whose answer is the same each time, or only those whose answer is not."""
 
+    method: Literal["tools/list", "tools/call"] | None = None
     deterministic: Annotated[bool, Field(strict=True)] | None = None
 
 
@@ -303,6 +309,8 @@ class FileModel(_Model):
     unpriced: Literal["refuse"] | UnpricedModel | None = None
     estimate: Estimate | None = None
     aliases: dict[Glob, Glob] = Field(default_factory=dict)
+    # Names of ours for tools where those of all suites are listed, and the suite.tool each stands for.
+    tool_aliases: dict[ToolAlias, SuiteTool] = Field(default_factory=dict)
     cache: tuple[CacheModel, ...] = ()
 
 

@@ -15,11 +15,12 @@ from proxy.core.answers import End
 from proxy.core.body import Facts as Body
 from proxy.core.facts import Facts
 from proxy.core.limits import Match
+from proxy.core.toollist import CALL, LIST, Definition
 from proxy.core.usage import Meter
 
 DAY_S: Final = 86_400.0
 
-LISTS: Final = frozenset({"models", "model", "native-models", "native-model"})
+LISTS: Final = frozenset({"models", "model", "native-models", "native-model", "suites"})
 """Routes that ask what there is, without a body."""
 
 _ASKING: Final = frozenset({"chat", "native", "responses", "native-count"})
@@ -32,6 +33,7 @@ _STATEFUL: Final = frozenset({"store", "background", "previous_response_id", "co
 class CacheRule:
     """How long answers to some calls are kept; the first rule that takes a call decides.
 
+    method:           of MCP calls, None for any call.
     deterministic:    True: only deterministic calls; None: whether or not they are.
     ttl_s:            seconds an answer is fresh; 0: such calls are not kept.
     stale_if_error_s: seconds beyond, in which it is given when the gateway fails.
@@ -40,13 +42,16 @@ class CacheRule:
 
     match: Match = Match()
     routes: frozenset[str] | None = None
+    method: str | None = None
     deterministic: bool | None = None
     ttl_s: float = 0.0
     stale_if_error_s: float = 0.0
     source: str = ""
 
-    def takes(self, facts: Facts, *, deterministic: bool) -> bool:
+    def takes(self, facts: Facts, *, deterministic: bool, method: str | None = None) -> bool:
         """Whether the rule is about a call."""
+        if self.method is not None and self.method != method:
+            return False
         if self.deterministic is not None and self.deterministic is not deterministic:
             return False
         return (self.routes is None or facts.route in self.routes) and self.match.takes(facts)
@@ -55,6 +60,7 @@ class CacheRule:
 BUILT_IN: Final = (
     CacheRule(deterministic=True, ttl_s=DAY_S),
     CacheRule(routes=LISTS, ttl_s=60.0),
+    CacheRule(method=LIST, ttl_s=60.0, stale_if_error_s=600.0),
 )
 """What holds after the rules of the policy: a repeated deterministic call is free for a day."""
 
@@ -73,11 +79,18 @@ class Decision:
     source: str = ""
 
 
-def decide(facts: Facts, body: Body | None, rules: Sequence[CacheRule]) -> Decision:
-    """May the answer to this call be kept, and for how long?"""
+def decide(
+    facts: Facts, body: Body | None, rules: Sequence[CacheRule], definition: Definition | None = None
+) -> Decision:
+    """May the answer to this call be kept, and for how long?
+
+    definition: of the tool that is called, as its suite last listed it.
+    """
+    if facts.suite is not None:
+        return _of_suite(facts, None if body is None or body.call is None else body.call.method, rules, definition)
     why_not = reason_against(facts.route, body)
-    if why_not in _STATEFUL or facts.suite is not None:
-        return Decision(False, why_not or "mcp")
+    if why_not in _STATEFUL:
+        return Decision(False, why_not)
     for rule in (*rules, *BUILT_IN):
         if rule.takes(facts, deterministic=not why_not):
             if rule.ttl_s <= 0:
@@ -85,6 +98,25 @@ def decide(facts: Facts, body: Body | None, rules: Sequence[CacheRule]) -> Decis
             said = "rule" if why_not else "list" if facts.route in LISTS else "deterministic"
             return Decision(True, said, rule.ttl_s, rule.stale_if_error_s, rule.source)
     return Decision(False, why_not or "route")
+
+
+def _of_suite(facts: Facts, method: str | None, rules: Sequence[CacheRule], definition: Definition | None) -> Decision:
+    """Lists of tools are kept unless a rule says otherwise; calls only where a rule names the tool."""
+    if method not in (LIST, CALL):
+        return Decision(False, "mcp")
+    for rule in (*rules, *BUILT_IN):
+        names_tool = rule.match.tool is not None
+        if names_tool is not (method == CALL) or not rule.takes(facts, deterministic=False, method=method):
+            continue
+        if rule.ttl_s <= 0:
+            return Decision(False, "policy", source=rule.source)
+        if method == CALL and definition is None:
+            return Decision(False, "unlisted", source=rule.source)
+        if method == CALL and definition is not None and definition.changes:
+            return Decision(False, "not-read-only", source=rule.source)
+        said = "list" if method == LIST else "rule"
+        return Decision(True, said, rule.ttl_s, rule.stale_if_error_s, rule.source)
+    return Decision(False, "mcp")
 
 
 def reason_against(route: str, body: Body | None) -> str:

@@ -15,3 +15,13 @@ class Facts:
     tool: str | None = None
     credential: str = ""
     chatbot: str | None = None
+
+    @property
+    def suite_tool(self) -> str | None:
+        """`suite.tool`: two suites may have a tool of one name."""
+        return None if self.tool is None else f"{self.suite}.{self.tool}"
+
+    def value_of(self, word: str) -> str:
+        """What is said under a word that limits tell calls apart by; "" for nothing."""
+        value: str | None = self.suite_tool if word == "tool" else getattr(self, word)
+        return value or ""

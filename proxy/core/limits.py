@@ -52,7 +52,7 @@ def fits(pattern: str, name: str | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Which calls a limit counts: all given words have to fit; model and tool are globs."""
+    """Which calls a limit counts: all given words have to fit; model and tool are globs, tool on `suite.tool` too."""
 
     team: str | None = None
     key: str | None = None
@@ -80,7 +80,7 @@ class Match:
             and (self.suite is None or self.suite == facts.suite)
             and (self.chatbot is None or self.chatbot == facts.chatbot)
             and (self.model is None or fits(self.model, facts.model))
-            and (self.tool is None or fits(self.tool, facts.tool))
+            and (self.tool is None or fits(self.tool, facts.tool) or fits(self.tool, facts.suite_tool))
         )
 
 
@@ -116,7 +116,7 @@ class Budget:
         """Whose account a call draws on; keys of two teams with one name are two."""
         if self.each is None:
             return ()
-        value = getattr(facts, self.each.value) or ""
+        value = facts.value_of(self.each.value)
         return (facts.team, value) if self.each is Each.KEY else (value,)
 
     def amount_for(self, group: tuple[str, ...]) -> int:
@@ -193,7 +193,7 @@ class Rate:
             return ()
         if self.each is Each.MEMBER:
             return (draw.member,)
-        value = getattr(draw.facts, self.each.value) or ""
+        value = draw.facts.value_of(self.each.value)
         return (draw.facts.team, value) if self.each is Each.KEY else (value,)
 
     def amount_for(self, group: tuple[str, ...]) -> int:

@@ -17,7 +17,7 @@ from proxy.units import credit_text, instant_text
 COUNTS: Final = frozenset({"output_tokens_max", "part_tokens"})
 """Whole numbers of budgets and prices that are no amounts of credits; those of other rules never are."""
 
-_LISTED_APART: Final = frozenset({"teams", "prices", "aliases", "sources", "digest"})
+_LISTED_APART: Final = frozenset({"teams", "prices", "aliases", "tool_aliases", "sources", "digest"})
 _WRITTEN_AS: Final = {"heartbeat_s": "heartbeat", "unpriced_hold": "unpriced"}
 """Switches whose field has another name than their word in a file."""
 
@@ -77,6 +77,8 @@ def _prices(policy: Policy) -> Iterator[Said]:
 def _aliases(policy: Policy) -> Iterator[Said]:
     for alias, stands_for in policy.aliases.items():
         yield Said("alias", alias, {"stands_for": stands_for}, policy.sources.get(f"alias {alias}", ""))
+    for alias, stands_for in policy.tool_aliases.items():
+        yield Said("tool alias", alias, {"stands_for": stands_for}, policy.sources.get(f"tool alias {alias}", ""))
 
 
 def _switches(policy: Policy) -> Iterator[Said]:

@@ -168,6 +168,7 @@ class Policy:
     expires_after_s: age at which an operation that does not end is charged at its hold, after one last question.
     unpriced_hold: what a call without a price holds, in units of 1e-8 credit; None: refused where a budget counts it.
     aliases:     model names of ours and what they stand for.
+    tool_aliases: names of ours for tools where those of all suites are listed, and the `suite.tool` each stands for.
     cache:       rules of what is kept, in their order; the built-in ones follow.
     digest:      of the files it was read from, "" where it was not read from files.
     sources:     file:line:col of teams (`team NAME`), aliases (`alias NAME`) and switches (their word).
@@ -188,6 +189,7 @@ class Policy:
     unpriced_hold: Credits | None = None
     estimate: Estimate = Estimate.BYTES
     aliases: Mapping[str, str] = field(default_factory=dict)
+    tool_aliases: Mapping[str, str] = field(default_factory=dict)
     cache: tuple[CacheRule, ...] = ()
     digest: str = field(default="", compare=False)
     sources: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)

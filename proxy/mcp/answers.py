@@ -1,13 +1,17 @@
-"""A suite's answer in the form its caller takes: the one event as it came, or its JSON alone."""
+"""A suite's answer in the form its caller takes: one event or JSON alone, its own id, no tool that it may not use."""
+
+from urllib.parse import unquote
 
 import orjson
 
 from proxy.core import jsonrpc
 from proxy.core.headers import accepts
 from proxy.core.sse import Event, Reader
+from proxy.core.toollist import CALL, LIST, is_first_page, only, page_of
+from proxy.core.usage import Meter
 from proxy.errors import UPSTREAM
 from proxy.server.call import Call
-from proxy.server.upstream import Answer
+from proxy.server.parts import Parts
 
 JSON = "application/json"
 STREAM = "text/event-stream"
@@ -20,22 +24,52 @@ def takes_stream(call: Call) -> bool:
     return stream_ok and (not json_ok or (named is not None and STREAM in named))
 
 
-def adapted(call: Call, answer: Answer, body: bytes) -> tuple[bytes, str]:
-    """Body and content type for the caller: JSON with the caller's own id, or one event around it."""
-    message: bytes | None = body
-    if answer.is_stream:
-        reader = Reader(_Kept)
-        message = jsonrpc.unwrap(_whole(event) for event in (*reader.feed(body), *reader.close()))
+def passes_through(call: Call) -> bool:
+    """Whether a stream may go on as it comes: it is the caller's alone, and nothing in it has to be left out."""
+    return takes_stream(call) and not call.shared and call.mcp is not None and call.mcp.method != LIST
+
+
+def adapted(call: Call, parts: Parts, body: bytes, *, streamed: bool) -> tuple[bytes, str]:
+    """Body and content type for the caller: what it may see, under its own id. streamed: the body is events."""
+    message = message_of(body) if streamed else body
     told = None if message is None else _under_id(message, call.rpc_id)
     if told is None:
         sentence = "The tool suite's answer holds no JSON-RPC message."
         told = jsonrpc.error(call.rpc_id, UPSTREAM, sentence, {"reason": "upstream_broken"})
+    elif call.mcp is not None and call.mcp.method == LIST:
+        told = _list(call, parts, told)
+    return in_form(call, told, streamed=streamed)
+
+
+def in_form(call: Call, message: bytes, *, streamed: bool) -> tuple[bytes, str]:
+    """A message as the caller takes it. streamed: the suite sent events, so a caller that takes both gets one."""
     json_ok, stream_ok = accepts(call.inbound.header("accept"))
-    return (
-        (told, JSON)
-        if json_ok or not stream_ok
-        else (b"event: message\ndata: " + told.replace(b"\n", b" ") + b"\n\n", STREAM)
-    )
+    if (streamed and takes_stream(call)) or (stream_ok and not json_ok):
+        return b"event: message\ndata: " + message.replace(b"\n", b" ") + b"\n\n", STREAM
+    return message, JSON
+
+
+def _list(call: Call, parts: Parts, message: bytes) -> bytes:
+    """The list with the tools that the team may use; all of them are remembered."""
+    page = page_of(message)
+    if page is None or call.match is None or call.team is None:
+        return message
+    suite, team = unquote(call.match.values["suite"]), call.team
+    parts.toolbox.learn(call.credential, suite, page, first=is_first_page(call.body))
+    return only(message, lambda tool: team.may_use_tool(suite, tool))
+
+
+def kept(body: bytes, meter: Meter | None, method: str | None, *, streamed: bool) -> bytes | None:
+    """What of an answer is stored: the message without an id; None for an error, an empty list, or half of a result."""
+    message = message_of(body) if streamed else body
+    if message is None or meter is None or meter.status != "result":
+        return None
+    result = orjson.loads(message).get("result")
+    if not isinstance(result, dict) or result.get("resultType", "complete") != "complete":
+        return None
+    if method != CALL and not ((page := page_of(message)) and page.tools):
+        return None
+    return jsonrpc.with_id(message, None)
 
 
 class _Kept:
@@ -46,6 +80,12 @@ class _Kept:
 
     def feed(self, piece: bytes) -> None:
         self.data += piece
+
+
+def message_of(stream: bytes) -> bytes | None:
+    """The response among the events of a whole stream."""
+    reader = Reader(_Kept)
+    return jsonrpc.unwrap(_whole(event) for event in (*reader.feed(stream), *reader.close()))
 
 
 def _whole(event: Event) -> Event:

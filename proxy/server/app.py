@@ -21,6 +21,7 @@ from proxy.core.owners import KEPT_S, Owner, Owners
 from proxy.core.policy import Policy
 from proxy.core.refusals import Refusals
 from proxy.errors import ProxyError
+from proxy.mcp.toolbox import Toolbox
 from proxy.observe import lag
 from proxy.observe.log import RequestLog, open_log
 from proxy.observe.metrics import Metrics
@@ -259,6 +260,7 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
         models=Known(),
         suites=Known(),
         tools=Known(),
+        toolbox=Toolbox(),
     )
 
 

@@ -4,9 +4,11 @@ from aiohttp import web
 
 from proxy.core.ledger import Ending
 from proxy.core.speech import WAV_HEADER
+from proxy.mcp import answers as mcp_answers
 from proxy.server import lists, replies
 from proxy.server.call import Call
 from proxy.server.parts import Parts
+from proxy.server.routes import Dialect
 from proxy.stores.cache.contract import Entry
 from proxy.units import Credits
 
@@ -23,14 +25,17 @@ def serve(call: Call, parts: Parts, entry: Entry) -> web.Response:
     call.cache_status = f"sluicegate; hit; ttl={ttl_s}"
     headers = {**replies.our_headers(call, parts, known_charge=True), **entry.headers, "age": str(age_s)}
     headers["request-id"] = call.id
-    return replies.respond(call, parts, entry.status, _body(call, entry, headers), headers)
+    return replies.respond(call, parts, entry.status, _body(call, parts, entry, headers), headers)
 
 
-def _body(call: Call, entry: Entry, headers: dict[str, str]) -> bytes:
+def _body(call: Call, parts: Parts, entry: Entry, headers: dict[str, str]) -> bytes:
     """The bytes for this caller: what is made of the gateway's for a single caller is never stored."""
     if entry.is_stream:
         headers |= {"cache-control": "no-cache", "x-accel-buffering": "no"}
         return call.taker.feed(entry.body) + call.taker.close() if call.taker is not None else entry.body
+    if call.dialect is Dialect.MCP:
+        body, headers["content-type"] = mcp_answers.adapted(call, parts, entry.body, streamed=False)
+        return body
     if call.wav:
         headers["content-type"] = "audio/wav"
         return WAV_HEADER + entry.body

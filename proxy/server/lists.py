@@ -20,7 +20,9 @@ def adapted(call: Call, body: bytes) -> bytes:
         return _one_of(body, unquote(call.match.values["model"]))
     if name == "native-models":
         return _native(body, call.team)
-    if name in ("model", "credits", "suites", "native-count"):
+    if name == "suites":
+        return _suites(body, call.team)
+    if name in ("model", "credits", "native-count"):
         _object(body)
     return body
 
@@ -38,6 +40,22 @@ def _native(body: bytes, team: Team | None) -> bytes:
     kept = [entry for entry in entries if _may(entry, team)]
     ends = {"first_id": kept[0].get("id") if kept else None, "last_id": kept[-1].get("id") if kept else None}
     return orjson.dumps({**value, "data": kept, **{name: ends[name] for name in ends if name in value}})
+
+
+def _suites(body: bytes, team: Team | None) -> bytes:
+    """The list of suites in its own shape, without those the team may not use."""
+    value = _object(body)
+    entries = entries_of(value)
+    kept = [entry for entry in entries if team is None or team.may_use_suite(str(entry.get("name")))]
+    if len(kept) == len(entries):
+        return body
+    return orjson.dumps({**value, "data": kept} if isinstance(value, dict) else kept)
+
+
+def entries_of(value: Any) -> list[dict[str, Any]]:
+    """The entries of a list of the gateway's, wrapped or bare."""
+    entries = value.get("data") if isinstance(value, dict) else value
+    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
 
 def _object(body: bytes) -> Any:

@@ -9,6 +9,7 @@ from proxy.core.owners import Owners
 from proxy.core.policy import Policy
 from proxy.core.quotas import Quota
 from proxy.core.refusals import Refusals
+from proxy.mcp.toolbox import Toolbox
 from proxy.observe.log import RequestLog
 from proxy.observe.metrics import Metrics
 from proxy.server.books import Books
@@ -84,6 +85,7 @@ class Parts:
     models: Known
     suites: Known
     tools: Known
+    toolbox: Toolbox
 
     @property
     def ready(self) -> bool:

@@ -3,6 +3,7 @@
 from hashlib import sha256
 from typing import Final
 
+import orjson
 from aiohttp import web
 
 from proxy.core import deterministic
@@ -11,7 +12,9 @@ from proxy.core.cachekey import key_of
 from proxy.core.deterministic import Decision
 from proxy.core.policy import CacheScope, Steering
 from proxy.core.steering import FREE, steer
+from proxy.core.toollist import LIST, Definition, asked
 from proxy.errors import ProxyError
+from proxy.mcp import answers as mcp_answers
 from proxy.server import hits
 from proxy.server.cache import Caching, Road
 from proxy.server.call import Call
@@ -98,10 +101,12 @@ def caching_of(call: Call, parts: Parts) -> Caching:
     wanted = steer(call.inbound.header("cache-control")) if obeys else FREE
     if team.cache is CacheScope.OFF or call.out is None:
         return Caching(Decision(False, "policy" if call.out is not None else "route"), steer=wanted)
-    decision = deterministic.decide(facts, call.facts, call.policy.cache)
+    decision = deterministic.decide(facts, call.facts, call.policy.cache, _definition(call, parts))
     if not decision.may:
         return Caching(decision, steer=wanted)
-    scope = team.name if team.cache is CacheScope.TEAM else ""
+    is_list = call.mcp is not None and call.mcp.method == LIST
+    # Every team may be given the whole list of a suite, since what it may not use is left out when it is given.
+    scope = team.name if team.cache is CacheScope.TEAM and not is_list else ""
     credential = "" if call.gateway_key is None else sha256(call.gateway_key.encode()).hexdigest()
     out = call.out
     key = key_of(
@@ -111,7 +116,7 @@ def caching_of(call: Call, parts: Parts) -> Caching:
         target=out.target,
         headers=out.headers,
         streamed=call.facts is not None and call.facts.stream,
-        body=out.body,
+        body=out.body if call.mcp is None else _asked_of_suite(call, parts),
         as_it_is=len(out.body) > LARGE,
     )
     caching = Caching(decision, key, wanted, scope)
@@ -125,6 +130,20 @@ def caching_of(call: Call, parts: Parts) -> Caching:
     return caching
 
 
+def _definition(call: Call, parts: Parts) -> Definition | None:
+    if call.mcp is None or call.mcp.tool is None:
+        return None
+    return parts.toolbox.definition(call.credential, call.facts_for_books.suite or "", call.mcp.tool)
+
+
+def _asked_of_suite(call: Call, parts: Parts) -> bytes:
+    """What of an MCP call its answer depends on: not its id, but what the tool is."""
+    assert call.mcp is not None
+    known = _definition(call, parts)
+    said = orjson.dumps([call.mcp.method, None if known is None else known.digest])
+    return b'{"params":' + asked(call.body) + b',"of":' + said + b"}"
+
+
 def keeper(call: Call, parts: Parts) -> Keep:
     """Stores the answer to a call, when it is one to be stored."""
     caching, route, model = call.caching, call.route, call.model
@@ -133,8 +152,14 @@ def keeper(call: Call, parts: Parts) -> Keep:
         answer = exchange.answer
         if caching is None or not caching.key or answer is None or route is None:
             return False
-        is_json = answer.content_type.lower().startswith("application/json")
-        if not deterministic.keepable(answer.status, exchange.meter, body, is_json=is_json):
+        kept, is_json = body, answer.content_type.lower().startswith("application/json")
+        headers = {low: value for name, value in answer.headers if (low := name.lower()) in KEPT_HEADERS}
+        if call.mcp is not None:
+            message = mcp_answers.kept(body, exchange.meter, call.mcp.method, streamed=answer.is_stream)
+            if message is None:
+                return False
+            kept, headers["content-type"] = message, mcp_answers.JSON
+        if not deterministic.keepable(answer.status, exchange.meter, kept, is_json=is_json):
             return False
         now_s = parts.wall()
         decision = caching.decision
@@ -146,8 +171,8 @@ def keeper(call: Call, parts: Parts) -> Keep:
                 route=route.name,
                 model=model or "",
                 status=answer.status,
-                headers={low: value for name, value in answer.headers if (low := name.lower()) in KEPT_HEADERS},
-                body=body,
+                headers=headers,
+                body=kept,
                 stored_s=now_s,
                 until_s=now_s + decision.ttl_s + decision.stale_if_error_s,
                 credits=exchange.charge.credits,

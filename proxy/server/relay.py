@@ -53,7 +53,7 @@ async def relay(call: Call, parts: Parts) -> web.StreamResponse:
         )
     if answer.status < 200 or (answer.status == 206 and call.match is not None and call.match.route.name != "download"):
         raise _nonsense(call, f"status {answer.status}, which answers nothing that was asked")
-    if answer.is_stream and (call.dialect is not Dialect.MCP or mcp_answers.takes_stream(call)):
+    if answer.is_stream and (call.dialect is not Dialect.MCP or mcp_answers.passes_through(call)):
         return await streams.stream(call, answer, parts)
     if call.match is not None and call.match.route.name in BINARY:
         if not answer.content_type.lower().startswith(_MEDIA_TYPES) or answer.content_length == 0:
@@ -170,7 +170,7 @@ async def _whole(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse
     await owning.give(call, parts)
     body = gathered[0] if len(gathered) == 1 else b"".join(gathered)
     if call.dialect is Dialect.MCP:
-        body, content_type = mcp_answers.adapted(call, answer, body)
+        body, content_type = mcp_answers.adapted(call, parts, body, streamed=answer.is_stream)
     elif exchange.meter is not None and not exchange.meter.terminal:
         raise ProxyError(
             "upstream_broken",

@@ -111,7 +111,9 @@ def serving(
     data = tempfile.mkdtemp(prefix="data-", dir=home)
     # One proxy serves many journeys: what one of them used up or saw refused must not reach the next.
     rules = Path(tempfile.mkdtemp(prefix="policies-", dir=home))
-    (rules / "apart.yaml").write_text("gateway_limits: own\nstorms: pass\n", "utf-8")
+    (rules / "apart.yaml").write_text(
+        "gateway_limits: own\nstorms: pass\ncache: [{ match: { method: tools/list }, ttl: 0s }]\n", "utf-8"
+    )
     ports = ("--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data", data, "--policies", str(rules))
     given = {"SLUICEGATE_UPSTREAM_KEY": GATEWAY_KEY, **environ}
     call = ("serve", "--upstream", upstream, *ports, *arguments)

@@ -1,0 +1,87 @@
+"""A gateway that has tool suites and nothing else, for what the emulated one never does: new tools, bad lists, progress."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+
+def tool(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "inputSchema": {"type": "object"}, **more}
+
+
+def call(name: str, number: Any = 1, /, **arguments: Any) -> dict[str, Any]:
+    params = {"name": name, "arguments": arguments}
+    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+
+
+def listing(number: Any = 1, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": number, "method": "tools/list", "params": params}
+
+
+@dataclass
+class Suites:
+    """tools: by suite.      raw: bodies to be sent as they are, by suite, once each; statuses: what refuses every call.
+
+    asked: suite and body of every POST, in order.      result: of every call, with its number added where counted.
+    """
+
+    url: str = ""
+    tools: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    raw: dict[str, list[bytes]] = field(default_factory=dict)
+    statuses: dict[str, int] = field(default_factory=dict)
+    pages: int = 0
+    result: dict[str, Any] = field(default_factory=lambda: {"content": []})
+    asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+    @property
+    def methods(self) -> list[str]:
+        return [f"{suite} {body['method']}" for suite, body in self.asked]
+
+    async def list_suites(self, _request: web.Request) -> web.Response:
+        entries = [{"name": name, "description": name} for name in self.tools]
+        return web.json_response({"object": "list", "data": entries})
+
+    async def rpc(self, request: web.Request) -> web.Response:
+        suite, body = request.match_info["suite"], orjson.loads(await request.read())
+        self.asked.append((suite, body))
+        if suite in self.statuses:
+            return web.json_response({"detail": "down"}, status=self.statuses[suite])
+        if self.raw.get(suite):
+            return _stream(self.raw[suite].pop(0))
+        result = self._listed(suite, body) if body["method"] == "tools/list" else self.result
+        said = {"jsonrpc": "2.0", "id": body["id"], "result": result}
+        return _stream(b"event: message\ndata: " + orjson.dumps(said) + b"\n\n")
+
+    def _listed(self, suite: str, body: dict[str, Any]) -> dict[str, Any]:
+        tools = self.tools[suite]
+        if not self.pages:
+            return {"tools": tools}
+        at = int(body.get("params", {}).get("cursor", "0"))
+        more = {"nextCursor": str(at + self.pages)} if at + self.pages < len(tools) else {}
+        return {"tools": tools[at : at + self.pages], **more}
+
+
+def _stream(body: bytes) -> web.Response:
+    return web.Response(body=body, content_type="text/event-stream")
+
+
+@asynccontextmanager
+async def suites(**tools: list[dict[str, Any]]) -> AsyncIterator[Suites]:
+    """The gateway, on a port of the system's choosing."""
+    gateway = Suites(tools=dict(tools))
+    app = web.Application()
+    app.router.add_get("/v1/gateway/mcp/", gateway.list_suites)
+    app.router.add_post("/v1/gateway/mcp/{suite}/", gateway.rpc)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    gateway.url = f"http://127.0.0.1:{site.port}"
+    try:
+        yield gateway
+    finally:
+        await runner.cleanup()
