@@ -59,6 +59,7 @@ class CacheRule:
 
 BUILT_IN: Final = (
     CacheRule(deterministic=True, ttl_s=DAY_S),
+    CacheRule(routes=frozenset({"suites"}), ttl_s=60.0, stale_if_error_s=600.0),
     CacheRule(routes=LISTS, ttl_s=60.0),
     CacheRule(method=LIST, ttl_s=60.0, stale_if_error_s=600.0),
 )

@@ -46,6 +46,9 @@ class Imagined(Inbound):
     def on_gone(self, tell: Callable[[], None]) -> None:
         """Nobody leaves."""
 
+    def finished(self) -> None:
+        """There is no connection on which anything could follow."""
+
     async def body(self, bytes_max: int, too_large: Callable[[], ProxyError]) -> bytes:
         """The whole body; raises ProxyError where it is too large."""
         if len(self._body) > bytes_max:

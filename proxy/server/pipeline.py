@@ -11,6 +11,7 @@ from aiohttp import web
 
 from proxy.core.ledger import Ending
 from proxy.errors import ProxyError
+from proxy.mcp import merged as merged_server
 from proxy.server import (
     admit,
     decide,
@@ -33,12 +34,21 @@ from proxy.server.parts import Parts
 
 Stage = Callable[[Call, Parts], Awaitable[web.StreamResponse | None]]
 
+
+async def merged(call: Call, parts: Parts) -> web.StreamResponse | None:
+    """The server of all suites answers what is asked of it, and makes a call one of the suite it is for."""
+    if call.match is None or call.match.route.name != "merged":
+        return None
+    return await merged_server.answer(call, parts, _within)
+
+
 # fmt: off
 STAGES: Final[tuple[tuple[str, Stage], ...]] = (
     ("receive",   receive.head),
     ("identify",  identify.identify),
     ("receive",   receive.body),
     ("recall",    recall.at_once),
+    ("normalise", merged),
     ("normalise", normalise.normalise),
     ("decide",    decide.decide),
     ("recall",    idempotency.recalled),
@@ -49,17 +59,25 @@ STAGES: Final[tuple[tuple[str, Stage], ...]] = (
 )
 # fmt: on
 
-_AGAIN: Final = tuple(stage for _, stage in STAGES).index(recall.recall)
+_ORDER: Final = tuple(stage for _, stage in STAGES)
+_AGAIN: Final = _ORDER.index(recall.recall)
 """Where a call goes on that joined another one in vain."""
+
+_KNOWN: Final = _ORDER.index(normalise.normalise)
+"""Where a call begins that one on its way makes in its caller's name."""
 
 
 async def answer(inbound: Inbound, parts: Parts) -> web.StreamResponse:
     """Take one request through the stages; its exchange settles by itself, then the request is recorded."""
     call = Call(request_id(inbound.header("x-request-id")), inbound, parts.state.policy, parts.wall())
+    return await _within(call, parts, first=0)
+
+
+async def _within(call: Call, parts: Parts, *, first: int = _KNOWN) -> web.StreamResponse:
     record.began(parts)
     response = None
     try:
-        response = await _through(call, parts)
+        response = await _through(call, parts, first)
         return response
     finally:
         _let_go(call, parts)
@@ -67,7 +85,7 @@ async def answer(inbound: Inbound, parts: Parts) -> web.StreamResponse:
             if call.promised is not None:
                 await idempotency.finish(call, response, parts)
         finally:
-            inbound.finished()
+            call.inbound.finished()
             record.record(call, parts)
 
 
@@ -85,8 +103,7 @@ def _let_go(call: Call, parts: Parts) -> None:
         owning.tell_usage(call.source.exchange.meter, parts)
 
 
-async def _stages(call: Call, parts: Parts) -> web.StreamResponse:
-    first = 0
+async def _stages(call: Call, parts: Parts, first: int) -> web.StreamResponse:
     while True:
         try:
             for name, stage in STAGES[first:]:
@@ -101,9 +118,9 @@ async def _stages(call: Call, parts: Parts) -> web.StreamResponse:
         raise AssertionError("the last stage always answers")
 
 
-async def _through(call: Call, parts: Parts) -> web.StreamResponse:
+async def _through(call: Call, parts: Parts, first: int) -> web.StreamResponse:
     try:
-        return await _stages(call, parts)
+        return await _stages(call, parts, first)
     except ProxyError as refused:
         if call.stale is not None and refused.reason.name in _FAILURES:
             return hits.serve(call, parts, call.stale)

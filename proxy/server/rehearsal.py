@@ -64,8 +64,9 @@ class Rehearsed:
 
 
 def _stages() -> Iterator[tuple[str, pipeline.Stage]]:
-    """Those before admission, without those that answer from the cache or join other calls."""
-    return (stage for stage in takewhile(lambda stage: stage[0] != "admit", pipeline.STAGES) if stage[0] != "recall")
+    """Those before admission, without those that answer from the cache, join other calls or make some of their own."""
+    before = takewhile(lambda stage: stage[0] != "admit", pipeline.STAGES)
+    return (stage for stage in before if stage[0] != "recall" and stage[1] is not pipeline.merged)
 
 
 async def rehearse(inbound: Imagined, caller: Caller, parts: Parts) -> Rehearsed:

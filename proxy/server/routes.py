@@ -85,6 +85,7 @@ ROUTES: Final = (
     Route("video",         "GET",  "video/generation/{id+}",  "video/generation/{id}/",             Dialect.GATEWAY,   (_REQ,),       "poll of a video"),
     Route("credits",       "GET",  "credits",                 "credits/",                           Dialect.GATEWAY,   (_REQ,),       "the gateway's credit balance"),
     Route("suites",        "GET",  "mcp",                     "mcp/",                               Dialect.GATEWAY,   (_REQ,),       "list of tool suites"),
+    Route("merged",        "POST", "mcp",                     None,                                 Dialect.MCP,       (),            "one MCP server with the tools of all suites"),
     Route("mcp",           "POST", "mcp/{suite}",             "mcp/{suite}/",                       Dialect.MCP,       (_REQ, _TOOL), "MCP call of one suite"),
     Route("health",        "GET",  "-/health",                None,                                 Dialect.GATEWAY,   (),            "whether this proxy is up", keyed=False),
     Route("budget",        "GET",  "-/budget",                None,                                 Dialect.GATEWAY,   (),            "the team's own limits and what is left"),
@@ -105,10 +106,6 @@ OAUTH_PROBES: Final = re.compile(r"/\.well-known(/.*)?|/register/?|.*/\.well-kno
 
 _NOT_IDS: Final = frozenset({"input_tokens", "compact"})
 """Words in the place of a response id that are routes of other services, never ids: 404 rather than 405."""
-
-
-_NOT_YET: Final = frozenset({("POST", "mcp")})
-"""One server with the tools of all suites: 404 until it exists, since 405 would send clients looking for it by GET."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +190,6 @@ def match(method: str, target: str, *, segment: str, native_header: bool) -> Mat
 @lru_cache(maxsize=1024)
 def _match_path(method: str, path: str, segment: str, native_header: bool) -> Match | Unmatched:
     rest, native = _below_prefix(_segments(path), segment)
-    if (method, "/".join(rest)) in _NOT_YET:
-        return Unmatched.PATH
     found = list(_candidates(rest, native=native))
     wanted = "GET" if method == "HEAD" and not rest else method
     fitting = [(route, values) for route, values in found if route.method == wanted]

@@ -49,7 +49,7 @@ ROWS = [
     ("GET",  "/",                               False, "root"),
     ("HEAD", "/",                               False, "root"),
     ("GET",  "/v1/mcp",                         False, "suites"),
-    ("POST", "/v1/mcp",                         False, Unmatched.PATH),
+    ("POST", "/v1/mcp",                         False, "merged"),
     ("GET",  "/v1/mcp/calc",                    False, Unmatched.METHOD),
     ("DELETE", "/v1/mcp/calc",                  False, Unmatched.METHOD),
     ("GET",  "/v1/chat/completions",            False, Unmatched.METHOD),
