@@ -43,6 +43,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("key",     "Keys",     "Issue, list, replace and revoke virtual keys."),
     Command("env",     "Clients",  "Print the variables that point clients at the proxy."),
     Command("run",     "Clients",  "Run one command with those variables set."),
+    Command("mcp",     "Clients",  "List tools, write entries for MCP clients, serve clients that have no HTTP."),
     Command("groups",  "Groups",   "Keep the member groups of a tenant in a file: pull, plan, apply."),
     Command("explain", "Diagnose", "Show what would become of a request, rule by rule, without sending it."),
     Command("check",   "Diagnose", "Check settings and policy files; says everything that is wrong."),
