@@ -39,6 +39,7 @@ class Call:
     tool:        name of the tool in a `tools/call`.
     is_response: answers a request of the server's.
     version:     protocol version that the request itself carries (from 2026-07-28 on).
+    cancels:     id of the call that a notification takes back, as `orjson` writes it.
     """
 
     method: str | None = None
@@ -47,6 +48,7 @@ class Call:
     is_batch: bool = False
     is_response: bool = False
     version: str | None = None
+    cancels: bytes | None = None
 
     @property
     def is_notification(self) -> bool:
@@ -77,7 +79,13 @@ def call_of(tree: Any, body: bytes) -> Call:
         return Call(method, call_id)
     meta = params.get("_meta")
     version = meta.get(_VERSION_KEY) if isinstance(meta, dict) else None
-    return Call(method, call_id, _tool(method, params), version=version if isinstance(version, str) else None)
+    version = version if isinstance(version, str) else None
+    return Call(method, call_id, _tool(method, params), version=version, cancels=_cancels(method, params))
+
+
+def _cancels(method: str, params: Mapping[str, Any]) -> bytes | None:
+    named = params.get("requestId") if method == "notifications/cancelled" else None
+    return orjson.dumps(named) if isinstance(named, str | int | float) and not isinstance(named, bool) else None
 
 
 def _tool(method: str, params: Mapping[str, Any]) -> str | None:

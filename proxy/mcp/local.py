@@ -27,12 +27,14 @@ def answer(call: Call, parts: Parts) -> web.Response | None:
         )
         return replies.local_json(call, parts, 400, body)
     if said.id is None or said.is_response:
+        parts.cancelling.take_back(call, parts.wall())
         # 202 without a body: a notification gets no answer, and an answer neither.
         return replies.local_json(call, parts, 202, b"")
     if said.method == "server/discover" or _is_newer(call):
         return replies.local_json(call, parts, 400, jsonrpc.unsupported_version(said.id, said.version))
     if said.method == "ping":
         return replies.local_json(call, parts, 200, jsonrpc.result(said.id, {}))
+    parts.cancelling.began(call)
     return None
 
 

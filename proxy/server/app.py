@@ -21,6 +21,7 @@ from proxy.core.owners import KEPT_S, Owner, Owners
 from proxy.core.policy import Policy
 from proxy.core.refusals import Refusals
 from proxy.errors import ProxyError
+from proxy.mcp.cancelling import Cancelling
 from proxy.mcp.toolbox import Toolbox
 from proxy.observe import lag
 from proxy.observe.log import RequestLog, open_log
@@ -261,6 +262,7 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
         suites=Known(),
         tools=Known(),
         toolbox=Toolbox(),
+        cancelling=Cancelling(),
     )
 
 

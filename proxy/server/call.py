@@ -53,6 +53,7 @@ class Call:
     owns:     the id in the answer that was given to the team.
     credential: stands for the caller's own gateway key, "" where ours is used.
     tokens:   the most it may use.
+    taken_back: its caller has said that it does not wait any more.
     waiter:   the call as it asked for its turn.      resent: how often it went back to the queue.
     began_s:  monotonic.      at_s: wall clock.      held: units of 1e-8 credit.
     """
@@ -107,6 +108,7 @@ class Call:
     first_byte_s: float | None = None
     sent_bytes: int = 0
     empty_answer: bool = False
+    taken_back: bool = False
 
     @property
     def route(self) -> Route | None:

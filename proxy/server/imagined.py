@@ -46,6 +46,13 @@ class Imagined(Inbound):
     def on_gone(self, tell: Callable[[], None]) -> None:
         """Nobody leaves."""
 
+    @property
+    def peer(self) -> str | None:
+        return None
+
+    def take_back(self) -> None:
+        """Nobody leaves."""
+
     def finished(self) -> None:
         """There is no connection on which anything could follow."""
 

@@ -78,6 +78,15 @@ class Inbound:
         if self._gone:
             tell()
 
+    @property
+    def peer(self) -> str | None:
+        """Address of the caller, without the port."""
+        return self.request.remote
+
+    def take_back(self) -> None:
+        """The caller waits no more, although its connection is still there."""
+        self._lost()
+
     def _lost(self) -> None:
         self._gone = True
         if self._on_gone is not None:

@@ -9,6 +9,7 @@ from proxy.core.owners import Owners
 from proxy.core.policy import Policy
 from proxy.core.quotas import Quota
 from proxy.core.refusals import Refusals
+from proxy.mcp.cancelling import Cancelling
 from proxy.mcp.toolbox import Toolbox
 from proxy.observe.log import RequestLog
 from proxy.observe.metrics import Metrics
@@ -86,6 +87,7 @@ class Parts:
     suites: Known
     tools: Known
     toolbox: Toolbox
+    cancelling: Cancelling
 
     @property
     def ready(self) -> bool:

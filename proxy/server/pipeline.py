@@ -81,6 +81,8 @@ async def _within(call: Call, parts: Parts, *, first: int = _KNOWN) -> web.Strea
         return response
     finally:
         _let_go(call, parts)
+        if call.mcp is not None:
+            parts.cancelling.ended(call, parts.wall())
         try:
             if call.promised is not None:
                 await idempotency.finish(call, response, parts)
@@ -126,6 +128,8 @@ async def _through(call: Call, parts: Parts, first: int) -> web.StreamResponse:
             return hits.serve(call, parts, call.stale)
         return replies.refusal(call, refused, parts)
     except ConnectionResetError:
+        if call.taken_back and call.source is None:
+            return replies.taken_back(call, parts)
         # The caller left in the middle of its answer; there is nobody to tell.
         raise
     except Exception as fault:  # noqa: BLE001  (the last line: a fault of ours is one request's, not the process's)

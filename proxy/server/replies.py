@@ -143,6 +143,13 @@ def _rpc_refusal(call: Call, refused: ProxyError, parts: Parts, headers: Mapping
     return local_json(call, parts, status, body, headers)
 
 
+def taken_back(call: Call, parts: Parts) -> web.Response:
+    """The answer to an MCP call that its caller gave up while it waited; clients pass over it."""
+    call.ending = Ending.CALLER_LEFT
+    body = jsonrpc.error(call.rpc_id, TURN, "The call was cancelled while it waited for its turn; it was not sent.")
+    return local_json(call, parts, 200, body)
+
+
 def rpc_form(call: Call, status: int, code: int, message: str, data: Mapping[str, Any]) -> tuple[int, bytes]:
     """Status and body of a refusal on an MCP POST, in the form the policy asks for."""
     form = call.policy.mcp_errors
