@@ -26,7 +26,7 @@ def listing(number: Any = 1, **params: Any) -> dict[str, Any]:
 class Suites:
     """tools: by suite.      raw: bodies to be sent as they are, by suite, once each; statuses: what refuses every call.
 
-    asked: suite and body of every POST, in order.      result: of every call, with its number added where counted.
+    asked, headers: suite, body and header of every POST, in order.      result: of every call, with its number added where counted.
     """
 
     url: str = ""
@@ -36,6 +36,7 @@ class Suites:
     pages: int = 0
     result: dict[str, Any] = field(default_factory=lambda: {"content": []})
     asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
 
     @property
     def methods(self) -> list[str]:
@@ -48,6 +49,7 @@ class Suites:
     async def rpc(self, request: web.Request) -> web.Response:
         suite, body = request.match_info["suite"], orjson.loads(await request.read())
         self.asked.append((suite, body))
+        self.headers.append({name.lower(): value for name, value in request.headers.items()})
         if suite in self.statuses:
             return web.json_response({"detail": "down"}, status=self.statuses[suite])
         if self.raw.get(suite):
