@@ -23,9 +23,12 @@ class Client:
     version: tuple[str, ...]
 
 
-def package(name: str) -> tuple[str, ...]:
-    """Loads a package, as only then it is known whether it runs on this Node.js, and says its version."""
-    said = f"import({name!r}).then(() => console.log({_described(name)!r}))"
+def package(name: str, module: str = "") -> tuple[str, ...]:
+    """Loads a package, as only then it is known whether it runs on this Node.js, and says its version.
+
+    module: what of it is loaded, where it has no main one.
+    """
+    said = f"import({name + module!r}).then(() => console.log({_described(name)!r}))"
     return ("node", "--input-type=module", "-e", said)
 
 
@@ -39,6 +42,12 @@ def _described(name: str) -> str:
     return f"{name} {told['version']}" + (f", made for Node.js {engine}" if engine else "")
 
 
+def bridge(name: str) -> tuple[str, ...]:
+    """Looks for a program that knows no `--version` and would begin to listen."""
+    found = str(PACKAGES / ".bin" / name)
+    return ("node", "-e", f"require('fs').accessSync({found!r}); console.log({_described(name)!r})")
+
+
 def program(name: str) -> tuple[str, ...]:
     return (str(PACKAGES / ".bin" / name), "--version")
 
@@ -49,6 +58,10 @@ ROSTER: Final[Mapping[str, Client]] = {client.name: client for client in (
     Client("openai-js",     package("openai")),
     Client("anthropic-js",  package("@anthropic-ai/sdk")),
     Client("ai-sdk",        package("ai")),
+    Client("mcp-js",        package("@modelcontextprotocol/sdk", "/client/index.js")),
+    Client("mcp-remote",    bridge("mcp-remote")),
+    Client("supergateway",  bridge("supergateway")),
+    Client("mcp-conformance", (str(PACKAGES / ".bin" / "node"), str(PACKAGES / "@modelcontextprotocol/conformance/dist/index.js"), "--version")),
     Client("codex",         program("codex")),
     Client("claude",        program("claude")),
     Client("opencode",      program("opencode")),
