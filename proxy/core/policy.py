@@ -144,6 +144,11 @@ class Team:
     def may_use_tool(self, suite: str, tool: str) -> bool:
         return _may(f"{suite}.{tool}", self.tools, self.deny_tools)
 
+    @property
+    def may_use_every_tool(self) -> bool:
+        """Whether nothing has to be left out of a list of tools."""
+        return self.tools is None and not self.deny_tools
+
     def may_use_chatbot(self, chatbot: str) -> bool:
         return self.chatbots is None or chatbot in self.chatbots
 

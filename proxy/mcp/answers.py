@@ -37,7 +37,7 @@ def adapted(call: Call, parts: Parts, body: bytes, *, streamed: bool) -> tuple[b
         sentence = "The tool suite's answer holds no JSON-RPC message."
         told = jsonrpc.error(call.rpc_id, UPSTREAM, sentence, {"reason": "upstream_broken"})
     elif call.mcp is not None and call.mcp.method == LIST:
-        told = _list(call, parts, told)
+        told = _list(call, parts, body, told)
     return in_form(call, told, streamed=streamed)
 
 
@@ -49,13 +49,15 @@ def in_form(call: Call, message: bytes, *, streamed: bool) -> tuple[bytes, str]:
     return message, JSON
 
 
-def _list(call: Call, parts: Parts, message: bytes) -> bytes:
-    """The list with the tools that the team may use; all of them are remembered."""
-    page = page_of(message)
-    if page is None or call.match is None or call.team is None:
-        return message
+def _list(call: Call, parts: Parts, body: bytes, message: bytes) -> bytes:
+    """The list with the tools that the team may use; all of them are remembered. body: the answer as it came."""
+    assert call.match is not None
+    assert call.team is not None
     suite, team = unquote(call.match.values["suite"]), call.team
-    parts.toolbox.learn(call.credential, suite, page, first=is_first_page(call.body))
+    if parts.toolbox.is_new(call.credential, suite, body) and (page := page_of(message)) is not None:
+        parts.toolbox.learn(call.credential, suite, page, first=is_first_page(call.body))
+    if team.may_use_every_tool or page_of(message) is None:
+        return message
     return only(message, lambda tool: team.may_use_tool(suite, tool))
 
 

@@ -18,7 +18,16 @@ class Toolbox:
 
     def __init__(self) -> None:
         self._suites: Final[OrderedDict[tuple[str, str], dict[str, Definition]]] = OrderedDict()
+        self._seen: Final[OrderedDict[tuple[str, str], bytes]] = OrderedDict()
         self._named: Final[OrderedDict[str, tuple[str, str]]] = OrderedDict()
+
+    def is_new(self, credential: str, suite: str, answer: bytes) -> bool:
+        """Whether an answer to `tools/list` is another one than the last; it counts as the last one from now on."""
+        last = self._seen.get((credential, suite))
+        self._seen[credential, suite] = answer
+        if len(self._seen) > SUITES_MAX:
+            self._seen.popitem(last=False)
+        return last != answer
 
     def learn(self, credential: str, suite: str, page: Page, *, first: bool) -> None:
         """A list has come. first: it begins anew, so what an earlier one said holds no more."""

@@ -46,6 +46,20 @@ async def test_every_suite_is_connected_listed_and_called(url, gateway, mode, pr
     assert gateway.targets() == [f"POST /v1/gateway/mcp/{suite}/"] * 3
 
 
+async def test_all_suites_are_one_server(url, gateway, mode):
+    async with Client(f"{url}/v1/mcp", mode=mode) as client:
+        assert client.server_info.name == "sluicegate"
+        assert {f"{suite}__{tool}" for suite, (tool, _, _) in SUITES.items()} <= {
+            listed.name for listed in (await client.list_tools()).tools
+        }
+        gateway.arm("503", times=1)
+        with pytest.raises(MCPError) as raised:
+            await client.call_tool("calc__add", {"a": 1, "b": 2})
+        assert raised.value.code == -32005
+        for suite, (tool, arguments, said) in SUITES.items():
+            assert (await client.call_tool(f"{suite}__{tool}", arguments)).content[0].text == said
+
+
 async def test_a_tool_that_fails_is_a_result(url, mode):
     async with Client(f"{url}/v1/mcp/calc/", mode=mode) as client:
         result = await client.call_tool("divide", {"a": 1, "b": 0})

@@ -34,7 +34,7 @@ def connected(interpreter: str, home: Path, url: str) -> Iterator[Callable[..., 
     def connect(*suites: str) -> list[Ask]:
         started.extend(
             subprocess.Popen(
-                [interpreter, str(SCRIPT), f"{url}/v1/mcp/{suite}"],
+                [interpreter, str(SCRIPT), f"{url}/v1/mcp/{suite}".rstrip("/")],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -45,7 +45,7 @@ def connected(interpreter: str, home: Path, url: str) -> Iterator[Callable[..., 
             for suite in suites
         )
         asks = [partial(asked, process) for process in started]
-        assert [ask("connect")["server"] for ask in asks] == list(suites)
+        assert [ask("connect")["server"] for ask in asks] == [suite or "sluicegate" for suite in suites]
         return asks
 
     yield connect
@@ -70,6 +70,15 @@ def test_every_suite_is_connected_listed_and_called(connected, gateway):
         assert ask("call", tool, arguments) == {"text": said, "failed": False}
         assert ask("ping") == {}
     assert len(gateway.seen()) == 3 * len(SUITES), "ping and notifications stay here"
+
+
+def test_all_suites_are_one_server(connected, gateway):
+    (ask,) = connected("")
+    assert {f"{suite}__{tool}" for suite, (tool, _, _) in SUITES.items()} <= {*ask("list")["tools"]}
+    gateway.arm("503", times=1)
+    assert ask("call", "calc__add", {"a": 1, "b": 2})["code"] == -32005
+    for suite, (tool, arguments, said) in SUITES.items():
+        assert ask("call", f"{suite}__{tool}", arguments) == {"text": said, "failed": False}
 
 
 def test_a_refused_call_is_told_and_the_next_one_works(connected, gateway):
