@@ -16,6 +16,7 @@ from proxy.core.policy import (
     CacheScope,
     ErrorForm,
     McpErrors,
+    McpNewer,
     NativeVersion,
     RateHeaders,
     Steering,
@@ -290,6 +291,7 @@ class FileModel(_Model):
     open_team: Name | None = None
     errors: ErrorForm | None = None
     mcp_errors: McpErrors | None = None
+    mcp_newer: McpNewer | None = None
     stream_usage: StreamUsage | None = None
     native_version: NativeVersion | None = None
     unknown_ids: UnknownIds | None = None

@@ -18,6 +18,7 @@ from proxy.errors import ProxyError
 PARSE_ERROR:         Final = -32700
 INVALID_REQUEST:     Final = -32600
 METHOD_NOT_FOUND:    Final = -32601
+INVALID_PARAMS:      Final = -32602
 UNSUPPORTED_VERSION: Final = -32022
 # fmt: on
 

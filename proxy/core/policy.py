@@ -32,6 +32,13 @@ class McpErrors(Enum):
     TOOL_RESULT = "tool_result"
 
 
+class McpNewer(Enum):
+    """What becomes of MCP requests of the revision 2026-07-28. REFUSE: their clients go on with an older one."""
+
+    REFUSE = "refuse"
+    BRIDGE = "bridge"
+
+
 class StreamUsage(Enum):
     """INJECT: ask the gateway for the usage chunk where the caller did not, and take it out again."""
 
@@ -184,6 +191,7 @@ class Policy:
     open_team: str | None = None
     errors: ErrorForm = ErrorForm.HYBRID
     mcp_errors: McpErrors = McpErrors.JSONRPC
+    mcp_newer: McpNewer = McpNewer.REFUSE
     stream_usage: StreamUsage = StreamUsage.AS_ASKED
     native_version: NativeVersion = NativeVersion.PIN
     unknown_ids: UnknownIds | None = None

@@ -10,6 +10,7 @@ from proxy.core.sse import Event, Reader
 from proxy.core.toollist import CALL, LIST, is_first_page, only, page_of
 from proxy.core.usage import Meter
 from proxy.errors import UPSTREAM
+from proxy.mcp import newer
 from proxy.server.call import Call
 from proxy.server.parts import Parts
 
@@ -26,11 +27,12 @@ def takes_stream(call: Call) -> bool:
 
 def passes_through(call: Call) -> bool:
     """Whether a stream may go on as it comes: it is the caller's alone, and nothing in it has to be left out."""
-    return takes_stream(call) and not call.shared and call.mcp is not None and call.mcp.method != LIST
+    alone = not call.shared and call.mcp is not None and call.mcp.method != LIST
+    return alone and takes_stream(call) and not newer.bridged(call)
 
 
-def adapted(call: Call, parts: Parts, body: bytes, *, streamed: bool) -> tuple[bytes, str]:
-    """Body and content type for the caller: what it may see, under its own id. streamed: the body is events."""
+def adapted(call: Call, parts: Parts, body: bytes, *, streamed: bool) -> tuple[bytes, str, int]:
+    """Body, content type and status for the caller: what it may see, under its own id. streamed: the body is events."""
     message = message_of(body) if streamed else body
     told = None if message is None else _under_id(message, call.rpc_id)
     if told is None:
@@ -38,7 +40,17 @@ def adapted(call: Call, parts: Parts, body: bytes, *, streamed: bool) -> tuple[b
         told = jsonrpc.error(call.rpc_id, UPSTREAM, sentence, {"reason": "upstream_broken"})
     elif call.mcp is not None and call.mcp.method == LIST:
         told = _list(call, parts, body, told)
-    return in_form(call, told, streamed=streamed)
+    told, status = newer.lift(call, told, _kept_s(call, parts))
+    # An error that has a status is no stream.
+    return *in_form(call, told, streamed=streamed and not newer.bridged(call)), status
+
+
+def _kept_s(call: Call, parts: Parts) -> float:
+    """How long the answer is still kept here, so that a client need not ask again before."""
+    if call.caching is None or not call.caching.key:
+        return 0.0
+    age_s = 0.0 if call.hit is None else parts.wall() - call.hit.stored_s
+    return call.caching.decision.ttl_s - age_s
 
 
 def in_form(call: Call, message: bytes, *, streamed: bool) -> tuple[bytes, str]:

@@ -4,17 +4,13 @@ Suites are stateless and of the older era. A notification they refuse would end 
 cannot read would draw on the limits for nothing.
 """
 
-from typing import Final
-
 from aiohttp import web
 
 from proxy.core import jsonrpc
+from proxy.mcp import newer
 from proxy.server import replies
 from proxy.server.call import Call
 from proxy.server.parts import Parts
-
-_NEWER_ERA: Final = "2026"
-"""Protocol versions from this year on need what a suite of the older era does not have."""
 
 
 def answer(call: Call, parts: Parts) -> web.Response | None:
@@ -30,15 +26,12 @@ def answer(call: Call, parts: Parts) -> web.Response | None:
         parts.cancelling.take_back(call, parts.wall())
         # 202 without a body: a notification gets no answer, and an answer neither.
         return replies.local_json(call, parts, 202, b"")
-    if said.method == "server/discover" or _is_newer(call):
+    if newer.bridged(call):
+        if (here := newer.answer(call, parts)) is not None:
+            return here
+    elif newer.asks_newer(call):
         return replies.local_json(call, parts, 400, jsonrpc.unsupported_version(said.id, said.version))
     if said.method == "ping":
         return replies.local_json(call, parts, 200, jsonrpc.result(said.id, {}))
     parts.cancelling.began(call)
     return None
-
-
-def _is_newer(call: Call) -> bool:
-    assert call.mcp is not None
-    named = call.mcp.version or call.inbound.header("mcp-protocol-version") or ""
-    return named >= _NEWER_ERA

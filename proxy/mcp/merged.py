@@ -19,7 +19,7 @@ from proxy.core.body import Dialect as BodyKind
 from proxy.core.splice import members, splice
 from proxy.core.toollist import CALL, LIST, Page, merged, page_of
 from proxy.errors import UPSTREAM
-from proxy.mcp import answers, local
+from proxy.mcp import answers, local, newer
 from proxy.server import replies
 from proxy.server.call import Call
 from proxy.server.ids import new_id
@@ -40,8 +40,7 @@ PAGES_MAX: Final = 50
 UNAVAILABLE: Final = "sluicegate/unavailable"
 """Where a list says which suites are missing in it, and why."""
 
-_INVALID_PARAMS: Final = -32602
-_HANDED_ON: Final = ("host", "cache-control", "x-sluicegate-wait-max", "mcp-protocol-version")
+_HANDED_ON: Final = ("host", "cache-control", "x-sluicegate-wait-max")
 """Header lines of the caller that hold for what is asked of the suites, too."""
 
 
@@ -72,8 +71,9 @@ async def answer(call: Call, parts: Parts, within: Within) -> web.StreamResponse
 
 
 def _told(call: Call, parts: Parts, message: bytes) -> web.Response:
+    message, status = newer.lift(call, message, 0.0)
     body, content_type = answers.in_form(call, message, streamed=False)
-    return replies.local_json(call, parts, 200, body, {"Content-Type": content_type})
+    return replies.local_json(call, parts, status, body, {"Content-Type": content_type})
 
 
 def _initialized(body: bytes) -> dict[str, Any]:
@@ -177,7 +177,7 @@ async def _hand_on(call: Call, parts: Parts, within: Within) -> web.StreamRespon
         await _list(call, parts, within)
         found = _lookup(name, call, parts)
     if found is None:
-        unknown = jsonrpc.error(call.rpc_id, _INVALID_PARAMS, f"Unknown tool: {name[:200]}")
+        unknown = jsonrpc.error(call.rpc_id, jsonrpc.INVALID_PARAMS, f"Unknown tool: {name[:200]}")
         return _told(call, parts, unknown)
     suite, tool = found
     params = members(call.body)["params"]

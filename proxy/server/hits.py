@@ -34,7 +34,7 @@ def _body(call: Call, parts: Parts, entry: Entry, headers: dict[str, str]) -> by
         headers |= {"cache-control": "no-cache", "x-accel-buffering": "no"}
         return call.taker.feed(entry.body) + call.taker.close() if call.taker is not None else entry.body
     if call.dialect is Dialect.MCP:
-        body, headers["content-type"] = mcp_answers.adapted(call, parts, entry.body, streamed=False)
+        body, headers["content-type"], _ = mcp_answers.adapted(call, parts, entry.body, streamed=False)
         return body
     if call.wav:
         headers["content-type"] = "audio/wav"

@@ -64,8 +64,10 @@ async def normalise(call: Call, parts: Parts) -> web.StreamResponse | None:
         return None
     kind = _KINDS.get(route.name)
     if kind is not None and (call.body or route.name != "cancel"):
+        # What the server of all suites has handed on was looked at there, under the name its header repeats.
+        handed_on = call.facts is not None
         call.facts = await parts.judge.facts(call.body, kind)
-        if call.mcp is not None and (answer := mcp_local.answer(call, parts)) is not None:
+        if call.mcp is not None and not handed_on and (answer := mcp_local.answer(call, parts)) is not None:
             return answer
         _apply_alias(call)
     body = _body(call, parts) if kind else b""

@@ -160,7 +160,7 @@ async def _whole(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse
                 raise Anew from fault
             raise refused(call, parts, fault) from fault
         # The connection broke behind a whole answer: what it says was said, and an id in it must not be lost.
-    exchange = call.source.exchange
+    exchange, status = call.source.exchange, answer.status
     if call.joined and not call.source.kept and not call.anew:
         # Nobody may be given this answer but the one who asked for it, so those who waited ask for themselves.
         call.alone = True
@@ -170,7 +170,7 @@ async def _whole(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse
     await owning.give(call, parts)
     body = gathered[0] if len(gathered) == 1 else b"".join(gathered)
     if call.dialect is Dialect.MCP:
-        body, content_type = mcp_answers.adapted(call, parts, body, streamed=answer.is_stream)
+        body, content_type, status = mcp_answers.adapted(call, parts, body, streamed=answer.is_stream)
     elif exchange.meter is not None and not exchange.meter.terminal:
         raise ProxyError(
             "upstream_broken",
@@ -184,7 +184,7 @@ async def _whole(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse
         **replies.passed_headers(call, answer),
         "content-type": content_type,
     }
-    return replies.respond(call, parts, answer.status, body, headers)
+    return replies.respond(call, parts, status, body, headers)
 
 
 async def _long(
