@@ -80,7 +80,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     Metric("reservations_total",               "counter",   ("outcome",),                          "4",     "Holds by how they ended (settled, released, expired, overrun)."),
     Metric("upstream_balance_credits",         "gauge",     (),                                    "1",     "The gateway's balance when it was last asked for."),
     Metric("ledger_drift_credits",             "gauge",     (),                                    "1",     "By how much the balance fell more than the ledger settled, since they were first compared; what others spend on the same member is in it."),
-    Metric("mcp_tool_calls_total",             "counter",   ("team", "suite", "tool", "outcome"),  "capped","Tool calls (executed, refused, tool_error)."),
+    Metric("mcp_tool_calls_total",             "counter",   ("team", "suite", "tool", "outcome"),  "capped","Tool calls (executed, tool_error, cached, refused, refused_here, uncertain)."),
     Metric("queued_requests",                  "gauge",     ("team",),                             "T",     "Requests that wait for a turn or for credits."),
     Metric("queue_wait_seconds",               "histogram", (),                                    "16",    "How long requests waited that did not start at once.", _CALL_S),
     Metric("limit_decisions_total",            "counter",   ("team", "limit", "decision"),         "T*L*3", "What rates said to calls (pass, delay, refuse); those that only count say what they would have done."),

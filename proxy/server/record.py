@@ -78,11 +78,13 @@ def _measure(call: Call, parts: Parts, ended_s: float) -> None:
     if call.caching is not None:
         _count_cache(call, parts, team, route)
     exchange = call.source.exchange if call.source is not None else None
+    if exchange is not None and not call.joined and 200 <= call.upstream_status < 300:
+        _learn(call, parts)
+    if call.mcp is not None and call.mcp.tool is not None and route == "mcp":
+        _count_tool(call, parts, team)
     if exchange is None or call.joined:
         metrics.observe("overhead_seconds", route, value=took_s)
         return
-    if 200 <= call.upstream_status < 300:
-        _learn(call, parts)
     upstream_s = (exchange.ended_s or ended_s) - exchange.opened_s
     metrics.observe("overhead_seconds", route, value=max(0.0, took_s - upstream_s))
     model = parts.models.label(call.model)
@@ -131,7 +133,6 @@ def _rpc_status(call: Call) -> str | None:
 
 
 def _count_money(call: Call, parts: Parts, team: str, model: str) -> None:
-    metrics = parts.metrics
     charge: Charge = call.charge
     assert call.hold is not None
     outcome = "released" if charge is NO_CHARGE else "overrun" if charge.credits > call.hold.credits else "settled"
@@ -149,8 +150,23 @@ def _count_money(call: Call, parts: Parts, team: str, model: str) -> None:
         ):
             if tokens:
                 parts.metrics.count("tokens_total", team, model, kind, by=tokens)
-    if call.mcp is not None and call.match is not None:
-        suite = parts.suites.label(call.match.values.get("suite"))
-        tool = parts.tools.label(call.mcp.tool)
-        outcome = "refused" if not charge.calls else "executed" if _rpc_status(call) == "result" else "tool_error"
-        metrics.count("mcp_tool_calls_total", team, suite, tool, outcome)
+
+
+def _count_tool(call: Call, parts: Parts, team: str) -> None:
+    assert call.mcp is not None
+    assert call.match is not None
+    suite, tool = parts.suites.label(call.match.values.get("suite")), parts.tools.label(call.mcp.tool)
+    parts.metrics.count("mcp_tool_calls_total", team, suite, tool, _tool_outcome(call))
+
+
+def _tool_outcome(call: Call) -> str:
+    """What became of a call of a tool."""
+    if call.hit is not None or call.joined:
+        return "cached"
+    if call.source is None:
+        return "refused_here"
+    if call.charge.uncertain:
+        return "uncertain"
+    if not call.charge.calls:
+        return "refused"
+    return "executed" if _rpc_status(call) == "result" else "tool_error"

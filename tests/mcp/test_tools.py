@@ -265,3 +265,39 @@ async def test_a_refusal_has_the_form_that_the_policy_says(form, status, refused
         )
         assert refused(reply.json)
         assert not gateway.asked
+
+
+async def test_what_became_of_each_call_is_counted_under_names_that_suites_have_listed():
+    team = replace(DEFAULT_POLICY.teams["default"], deny_tools=("calc.wipe",))
+    policy = replace(CACHED, teams={"default": team})
+    async with suites(calc=[tool("add"), tool("wipe")]) as gateway, proxied(gateway.url, policy) as front:
+        await listed(front)
+        for name in ("add", "add", "wipe"):
+            await front.post("/mcp/calc", call(name))
+        for status in (403, 502):
+            gateway.statuses["calc"] = status
+            await front.post("/mcp/calc", call("sub", status), headers={"X-Sluicegate-Wait-Max": "0"})
+        gateway.statuses.clear()
+        gateway.raw["calc"] = [b'data: {"jsonrpc":"2.0","id":1,"result":{"isError":true}}\n\n']
+        await front.post("/mcp/calc", call("sub", 9))
+        shown = await counted(front)
+        assert shown == {
+            ("add", "executed"): 1,
+            ("add", "cached"): 1,
+            ("_other", "refused_here"): 1,
+            ("_other", "refused"): 1,
+            ("_other", "uncertain"): 1,
+            ("_other", "tool_error"): 1,
+        }
+
+
+async def counted(front):
+    async with front.client.get(f"{front.running.admin_url}/metrics") as answer:
+        text = await answer.text()
+    lines = [line for line in text.splitlines() if line.startswith("sluicegate_mcp_tool_calls_total{")]
+    found = {}
+    for line in lines:
+        labels, _, value = line.partition("{")[2].rpartition("} ")
+        said = dict(pair.split("=", 1) for pair in labels.replace('"', "").split(","))
+        found[said["tool"], said["outcome"]] = int(float(value))
+    return found
