@@ -7,9 +7,12 @@ from dataclasses import replace
 import orjson
 import pytest
 
+from proxy.core.answers import Family
 from proxy.core.deterministic import CacheRule
 from proxy.core.limits import Match
 from proxy.core.policy import DEFAULT_POLICY, CacheScope, KeyRef, McpErrors, Policy, Team
+from proxy.core.usage import Meter
+from proxy.mcp.answers import kept
 from tests.proxies import proxied
 from tests.suites import call, listing, suites, tool
 
@@ -154,6 +157,22 @@ async def test_a_call_that_a_rule_names_is_answered_again_under_each_callers_own
             await front.post("/mcp/calc", call("add", 3, a=1, b=3))
         assert gateway.methods.count("calc tools/call") == 2
         assert "_meta" in gateway.asked[1][1]["params"], "it goes up as it came"
+
+
+async def test_identical_calls_share_one_and_each_caller_has_its_own_id_in_its_stream():
+    async with suites(calc=[tool("add")]) as gateway, proxied(gateway.url, CACHED) as front:
+        await listed(front)
+        replies = await asyncio.gather(*(front.post("/mcp/calc", call("add", n), headers=BOTH) for n in range(8)))
+        assert [f'"id":{n},'.encode() in reply.body for n, reply in enumerate(replies)] == [True] * 8
+        assert gateway.methods.count("calc tools/call") == 1
+
+
+def test_an_answer_is_kept_under_nobodys_id():
+    body = b'{"jsonrpc":"2.0","id":"of somebody","result":{"content":[]}}'
+    meter = Meter(Family.MCP, streamed=False)
+    meter.feed(body)
+    meter.close()
+    assert kept(body, meter, "tools/call", streamed=False) == body.replace(b'"of somebody"', b"null")
 
 
 @pytest.mark.parametrize(
