@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import subprocess
 import tomllib
 from contextlib import asynccontextmanager
@@ -202,9 +203,17 @@ async def test_a_call_that_is_cancelled_while_it_waits_is_never_sent(tmp_path):
 
 
 def test_a_proxy_killed_in_the_middle_of_a_call_is_one_error_and_the_next_call_works(tmp_path):
-    with emulating(tmp_path) as gateway, serving(tmp_path, gateway.url, "--auth", "open") as first:
+    # Bound and not listening, this keeps the port from others while no proxy has it.
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        _killed_and_started_again(tmp_path, held.getsockname()[1])
+
+
+def _killed_and_started_again(tmp_path, port):
+    listen = ("--auth", "open", "--listen", f"127.0.0.1:{port}")
+    with emulating(tmp_path) as gateway, serving(tmp_path, gateway.url, *listen) as first:
         url = first.url("listens on")
-        port = url.rpartition(":")[2]
 
         async def story():
             async with bridged(tmp_path, url) as bridge:
@@ -218,7 +227,7 @@ def test_a_proxy_killed_in_the_middle_of_a_call_is_one_error_and_the_next_call_w
                 assert "may have been charged" in told["error"]["message"]
                 # The next one is asked while nothing listens: it is kept until somebody does.
                 await bridge.say(call("add", 3, a=1, b=2))
-                with serving(tmp_path, gateway.url, "--auth", "open", "--listen", f"127.0.0.1:{port}") as second:
+                with serving(tmp_path, gateway.url, *listen) as second:
                     assert (await bridge.hear())["result"]["content"][0]["text"] == "3"
                     assert second.stop() == 0
 
