@@ -10,14 +10,13 @@ import orjson
 from aiohttp import web
 
 from proxy.admin.call import OURS, Asked, Refused, Row
-from proxy.admin.gauges import gauge
+from proxy.admin.gauges import bring
 from proxy.admin.relay import add_relay
 from proxy.admin.table import CALLS
 from proxy.core.head import host_allowed
-from proxy.server.cache import report
 from proxy.server.parts import Parts
 from proxy.server.reload import reload
-from proxy.server.waits import shares, told
+from proxy.server.waits import told
 
 PARTS: Final = web.AppKey("parts", Parts)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -149,10 +148,6 @@ async def _queue(request: web.Request) -> web.Response:
 async def _metrics(request: web.Request) -> web.Response:
     # In a thread: thousands of lines take a quarter of a second, and streams must not wait for them.
     parts = request.app[PARTS]
-    metrics = parts.metrics
-    for name, share in shares(parts.queue.scheduler, parts.queue.now_s()).items():
-        metrics.set("upstream_limit_used_ratio", name, to=share)
-    report(parts.cache, metrics)
-    gauge(parts.books.accounts, metrics, parts.wall())
-    body, content_type = await asyncio.to_thread(metrics.render, request.headers.get("Accept", ""))
+    bring(parts)
+    body, content_type = await asyncio.to_thread(parts.metrics.render, request.headers.get("Accept", ""))
     return web.Response(body=body, headers={"Content-Type": content_type})

@@ -24,6 +24,7 @@ from proxy.errors import ProxyError
 from proxy.observe import lag
 from proxy.observe.log import RequestLog, open_log
 from proxy.observe.metrics import Metrics
+from proxy.observe.seeds import seed
 from proxy.server import pipeline, polling, quotas, reconciler, reload, replies, upkeep, warnings
 from proxy.server.books import Books
 from proxy.server.boot import this_boot
@@ -200,6 +201,7 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
     metrics = Metrics()
     metrics.set("policy_last_reload_successful", to=1)
     metrics.set("policy_last_reload_success_timestamp_seconds", to=doubles.wall())
+    seed(metrics, policy.teams)
     ledger = doubles.ledger or await _open_ledger(settings, policy, doubles, log)
     books = Books(ledger)
     books.told = lambda why: log.note("error", "ledger_unavailable", why=why)
