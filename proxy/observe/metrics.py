@@ -168,6 +168,17 @@ class Metrics:
         times.counts[bisect_left(series.row.buckets, value)] += 1
         times.sum += value
 
+    def rows(self, name: str) -> list[tuple[Labels, float]]:
+        """The series of a counter or gauge, most first."""
+        return sorted(self._series[name].values.items(), key=lambda row: (-row[1], row[0]))
+
+    def total(self, name: str, **wanted: str) -> float:
+        """The sum of a counter or gauge over the series with these labels."""
+        at = [(self._series[name].row.labels.index(label), word) for label, word in wanted.items()]
+        return sum(
+            value for labels, value in self._series[name].values.items() if all(labels[i] == word for i, word in at)
+        )
+
     def render(self, accept: str) -> tuple[bytes, str]:
         """The body of a scrape and its content type, in the form that `accept` asks for; may run in a thread."""
         encode, content_type = choose_encoder(accept)

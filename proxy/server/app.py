@@ -24,6 +24,7 @@ from proxy.errors import ProxyError
 from proxy.observe import lag
 from proxy.observe.log import RequestLog, open_log
 from proxy.observe.metrics import Metrics
+from proxy.observe.recent import Recent
 from proxy.observe.seeds import seed
 from proxy.server import pipeline, polling, quotas, reconciler, reload, replies, upkeep, warnings
 from proxy.server.books import Books
@@ -251,6 +252,7 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
         judge=judge,
         metrics=metrics,
         log=log,
+        recent=Recent(),
         instance=f"sluicegate-{os.urandom(4).hex()}",
         wall=doubles.wall,
         new_id=new_id,

@@ -27,7 +27,10 @@ def record(call: Call, parts: Parts) -> None:
         call.ending = exchange.ending or call.ending
         call.charge = exchange.charge if exchange.charge is not NO_CHARGE else call.charge
     _measure(call, parts, ended_s)
-    parts.log.request(_story(call, ended_s))
+    story = _story(call, ended_s)
+    parts.log.request(story)
+    why = call.why or (_not_kept(call) if not call.reason else "")
+    parts.recent.add(parts.wall(), {**story, "why": why} if why else story)
 
 
 def _story(call: Call, ended_s: float) -> dict[str, object]:
@@ -65,6 +68,13 @@ def _story(call: Call, ended_s: float) -> dict[str, object]:
     if (agent := call.inbound.header("user-agent")) is not None:
         story["user_agent"] = agent
     return story
+
+
+def _not_kept(call: Call) -> str:
+    """Why the cache has no part in a call."""
+    if call.caching is None or call.caching.decision.may:
+        return ""
+    return f"Not kept: {call.caching.decision.detail}."
 
 
 def _measure(call: Call, parts: Parts, ended_s: float) -> None:

@@ -24,12 +24,13 @@ async def reload(parts: Parts) -> list[str]:
         policy = await asyncio.to_thread(load_policies, parts.settings.policies)
     except Problems as error:
         found = [str(problem) for problem in error.problems]
+        parts.state.problems = tuple(found)
         parts.metrics.set("policy_last_reload_successful", to=0)
         parts.log.note("error", "policy_refused", problems=found)
         return found
     flows.count(parts.books.accounts, parts.metrics)
     await parts.books.rebudget(budgets_in_force(policy, parts.state.quotas))
-    parts.state.policy = policy
+    parts.state.policy, parts.state.problems = policy, ()
     await parts.queue.take_up(policy)
     seed(parts.metrics, policy.teams)
     parts.metrics.set("policy_last_reload_successful", to=1)
