@@ -45,7 +45,7 @@ def chains(parts: Parts, totals: list[Total]) -> list[Chain]:
     found = []
     for team in parts.state.policy.teams:
         limits = sorted(map(prospect, _standing(team, parts, now_s)), key=lambda one: one.standing.left)
-        acting = [one for one in limits if one.standing.budget.acts and one.standing.budget.match.of_all_calls]
+        acting = [one for one in limits if _binds(one.standing.budget)]
         found.append(Chain(team, tuple(limits), next(iter(acting), None)))
     return sorted(found, key=lambda one: (*one.trouble, one.team))
 
@@ -58,6 +58,12 @@ def _standing(team: str, parts: Parts, now_s: float) -> Iterator[Standing]:
         for one in parts.books.accounts.standing(budget, now_s, group):
             if budget.each is not Each.KEY or one.group[0] == team:
                 yield one
+
+
+def _binds(budget: Budget) -> bool:
+    """Whether every call of a team meets it: not one key's, one model's or one tool's alone."""
+    match = budget.match
+    return budget.acts and match.of_all_calls and match.key is None and budget.each in (None, Each.TEAM)
 
 
 def _group(budget: Budget, team: str) -> tuple[str, ...] | None:

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any, Final
 
-VOID: Final = frozenset({"meta", "link", "input", "br", "rect", "line", "path", "circle"})
-"""Elements that hold nothing; those of SVG among them are written so, too."""
+VOID: Final = frozenset({"meta", "link", "input", "br", "rect", "line", "path"})
+"""Elements that hold nothing; those of SVG need the slash."""
 
 
 class Html(str):
@@ -38,4 +38,4 @@ def tag(name: str, /, *children: Any, **attributes: Any) -> Html:
         for key, value in attributes.items()
         if value is not None and value is not False
     )
-    return Html(f"<{name}{written}>" if name in VOID else f"<{name}{written}>{text(*children)}</{name}>")
+    return Html(f"<{name}{written}/>" if name in VOID else f"<{name}{written}>{text(*children)}</{name}>")

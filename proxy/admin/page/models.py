@@ -5,7 +5,7 @@ from typing import Any
 from proxy.admin.call import Asked
 from proxy.admin.page.frame import Page, Row, section, table
 from proxy.admin.page.markup import Html, tag, text
-from proxy.admin.page.words import amount
+from proxy.admin.page.words import amount, place
 from proxy.core.instants import ago
 from proxy.core.listing import listing
 from proxy.core.spending import By, spending
@@ -54,14 +54,17 @@ def _sentence(models: int, unpriced: int, *, has_prices: bool) -> str:
 def show(said: dict[str, Any], _: float) -> Page:
     used = (
         Row(
-            [one["model"], _priced(one, flat=said["flat"]), amount(one["credits"]), tag("code", one["source"] or "–")],
+            [
+                one["model"],
+                _priced(one, flat=said["flat"]),
+                amount(one["credits"]),
+                place(one["source"]) if one["priced"] else "–",
+            ],
             "" if one["priced"] or said["flat"] else "exhausted",
         )
         for one in said["models"]
     )
-    prices = (
-        Row([one["name"], _terms(one["words"]), tag("code", one["source"] or "built in")]) for one in said["prices"]
-    )
+    prices = (Row([one["name"], _terms(one["words"]), place(one["source"])]) for one in said["prices"])
     body = text(
         section(
             "In use", table("models", "Models of the last 30 days", ["model", "price", "credits", "where"], used, (2,))

@@ -7,7 +7,7 @@ from proxy.admin.chains import Chain, chains, limit_row
 from proxy.admin.page.charts import HUES, Series, bars, meter
 from proxy.admin.page.frame import Page, Row, section, state_word, table, team_link
 from proxy.admin.page.markup import Html, tag, text
-from proxy.admin.page.words import amount, instant, number
+from proxy.admin.page.words import amount, counted, instant, number
 from proxy.core.instants import ago
 from proxy.core.runway import Trouble
 from proxy.core.spending import By, spending
@@ -37,24 +37,20 @@ def sentence(found: list[Chain], parts: Parts) -> str:
     if not parts.books.available:
         return "The ledger takes no entries, so nothing that spends is admitted."
     if parts.state.problems:
-        return (
-            f"The policy files have {len(parts.state.problems)} mistakes; the policies read before them are in force."
-        )
+        mistakes = counted(len(parts.state.problems), "mistake")
+        return f"The policy files have {mistakes}; the policies read before them are in force."
     out = [chain.team for chain in found if chain.trouble[0] == Trouble.EXHAUSTED]
     soon = [chain.team for chain in found if chain.trouble[0] == Trouble.RUNS_OUT]
     if not out and not soon:
-        return f"No budget of {_counted(len(found), 'team')} runs out before it reopens."
-    said = []
+        return f"No budget of {counted(len(found), 'team')} runs out before it reopens."
+    of, said = f"of {counted(len(found), 'team')}", []
     if out:
-        have = "has" if len(out) == 1 else "have"
-        said.append(f"{len(out)} of {_counted(len(found), 'team')} {have} a budget that is used up")
+        said.append(f"{len(out)} {of} {'has' if len(out) == 1 else 'have'} used a budget up")
+        of = ""
     if soon:
-        said.append(f"{len(soon)} of {len(found)} {'runs' if len(soon) == 1 else 'run'} out of one before it reopens")
+        words = f"{len(soon)} {of} {'runs' if len(soon) == 1 else 'run'} out of one before it reopens"
+        said.append(" ".join(words.split()))
     return f"{', and '.join(said)}."
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def _team(chain: Chain, parts: Parts) -> dict[str, Any]:

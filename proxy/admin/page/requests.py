@@ -111,6 +111,6 @@ def _row(one: dict[str, Any], now_s: float) -> Row:
         waited,
         took,
         text(reason),
-        tag("code", one["id"]),
+        tag("code", one["id"], class_="place"),
     ]
     return Row(cells, "refused" if one.get("reason") or one["status"] >= 400 else "")

@@ -6,6 +6,7 @@ from proxy.admin import policies
 from proxy.admin.call import Asked
 from proxy.admin.page.frame import Page, Row, choices, section, table
 from proxy.admin.page.markup import Html, tag, text
+from proxy.admin.page.words import counted, place
 from proxy.server.parts import Parts
 from proxy.units import instant_text
 
@@ -33,9 +34,8 @@ async def read(asked: Asked, parts: Parts) -> dict[str, Any]:
 
 def _sentence(problems: int, rules: int, folder: str) -> str:
     if problems:
-        return (
-            f"{problems} mistakes were found when {folder} was last read; the {rules} rules from before are in force."
-        )
+        mistakes = counted(problems, "mistake")
+        return f"When {folder} was last read it had {mistakes}; the {rules} rules from before are in force."
     return f"{rules} rules are in force, read from {folder}."
 
 
@@ -47,10 +47,7 @@ def show(said: dict[str, Any], _: float) -> Page:
         method="get",
         action="/policies",
     )
-    rows = (
-        Row([one["name"], one["kind"], _words(one["words"]), tag("code", one["source"] or "built in")])
-        for one in said["rules"]
-    )
+    rows = (Row([one["name"], one["kind"], _words(one["words"]), place(one["source"])]) for one in said["rules"])
     head = ["name", "kind", "says", "where"]
     problems = section("Mistakes", tag("ul", (tag("li", tag("code", one)) for one in said["problems"]), id="problems"))
     body = text(
@@ -73,4 +70,6 @@ def _said(value: Any) -> str:
         return ", ".join(f"{name} {_said(one)}" for name, one in value.items())
     if isinstance(value, list):
         return ", ".join(map(_said, value)) or "none"
+    if value is None:
+        return "–"
     return "yes" if value is True else "no" if value is False else str(value)

@@ -10,7 +10,7 @@ from proxy.admin.page.frame import Page, Row, section, state_word, table
 from proxy.admin.page.markup import Html, tag, text
 from proxy.admin.page.overview import DAYS, by_day, chart, used
 from proxy.admin.page.requests import request_row, requests_table
-from proxy.admin.page.words import amount, instant
+from proxy.admin.page.words import amount, instant, place
 from proxy.core.instants import ago
 from proxy.core.limits import drawn
 from proxy.core.spending import By, Total, spending
@@ -129,7 +129,7 @@ def _limit(one: dict[str, Any], now_s: float) -> Row:
         *(amount(one[word]) for word in ("spent", "held", "left", "credits")),
         instant(one["lasts_until"], now_s),
         instant(one["resets_at"], now_s),
-        tag("code", one["source"] or "built in"),
+        place(one["source"]),
     ]
     return Row(cells, f"{one['trouble']} binding" if one["binding"] else one["trouble"])
 

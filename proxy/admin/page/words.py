@@ -42,6 +42,11 @@ def instant(at: str | None, now_s: float) -> Html | str:
     return tag("time", said, datetime=at, title=at)
 
 
+def place(source: str) -> Html:
+    """Where a rule stands: the file's name, line and column, and the whole path for who asks."""
+    return tag("code", source.rpartition("/")[2] or "built in", title=source or None, class_="place")
+
+
 def size(count: int) -> str:
     """Bytes in binary units."""
     value, unit = float(count), "B"
@@ -50,6 +55,11 @@ def size(count: int) -> str:
             break
         value, unit = value / 1024, bigger
     return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+
+
+def counted(count: int, word: str) -> str:
+    """`1 team`, `2 teams`."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def number(value: Any) -> str:
