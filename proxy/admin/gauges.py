@@ -24,8 +24,27 @@ def bring(parts: Parts) -> None:
     gauge(parts.books.accounts, metrics, parts.wall(), policy.teams)
     for name, share in waits.shares(parts.queue.scheduler, parts.queue.now_s()).items():
         metrics.set("upstream_limit_used_ratio", name, to=share)
+    for what, count in breakers(parts).items():
+        metrics.set("breakers_open", what, to=count)
     metrics.set("store_up", "ledger", to=float(parts.books.available))
     metrics.replace("policy_info", {(policy.digest[:DIGEST_SHOWN] or "none",): 1})
+
+
+BREAKERS: Final = ("upstream", "member", "tools", "suite", "route")
+
+
+def breakers(parts: Parts) -> dict[str, int]:
+    """How much of the gateway is left alone now, by kind; names of members and models are no labels."""
+    found = dict.fromkeys(BREAKERS, 0)
+    for name in parts.queue.scheduler.gates.all_shut(parts.queue.now_s()):
+        found[breaker_kind(name)] += 1
+    return found
+
+
+def breaker_kind(gate: str) -> str:
+    """The kind of a gate by its name: `suite:calc` is a suite, `chat/gpt-4o` a route with its model."""
+    kind = gate.partition(":")[0]
+    return kind if kind in BREAKERS else "route"
 
 
 def gauge(accounts: Accounts, metrics: Metrics, at_s: float, teams: Iterable[str] = ()) -> None:

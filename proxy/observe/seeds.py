@@ -22,6 +22,7 @@ OF_ALL: Final = (
     ("settlement_delta_credits_total", ("under",)),
     ("unpriced_requests_total",        ("chat",)),
     ("upstream_errors_total",          ("chat", "upstream_unreachable")),
+    ("upstream_retries_total",         ("429",)),
     ("cache_requests_total",           ("chat", "hit")),
     ("cache_requests_total",           ("chat", "miss")),
     ("stream_aborts_total",            ("chat", "client")),

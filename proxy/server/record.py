@@ -100,6 +100,8 @@ def _measure(call: Call, parts: Parts, ended_s: float) -> None:
     metrics.observe("upstream_duration_seconds", model, value=upstream_s)
     if _empty(call):
         metrics.count("upstream_errors_total", route, "empty_answer")
+    if call.resent:
+        metrics.count("upstream_retries_total", "429", by=call.resent)
     if call.first_byte_s is not None:
         metrics.observe("time_to_first_token_seconds", model, value=call.first_byte_s)
     if call.mcp is not None:

@@ -37,7 +37,7 @@ def test_labels_are_from_closed_sets():
     assert used == {
         "team", "route", "code", "reason", "cache", "model", "side", "type", "outcome", "suite", "tool",
         "kind", "version", "metric", "result", "budget", "share", "limit", "decision",
-        "op", "direction", "method", "digest", "store",
+        "op", "direction", "method", "digest", "store", "what",
     }  # fmt: skip
 
 

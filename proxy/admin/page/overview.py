@@ -1,5 +1,6 @@
 """The overview: teams by trouble, and what each spent by day."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from proxy.admin.call import Asked
@@ -26,7 +27,7 @@ async def read(_: Asked, parts: Parts) -> dict[str, Any]:
         "at": instant_text(parts.wall()),
         "sentence": sentence(found, parts),
         "teams": [_team(chain, parts) for chain in found],
-        "days": by_day(totals),
+        "days": by_day(totals, parts.wall()),
     }
 
 
@@ -43,12 +44,12 @@ def sentence(found: list[Chain], parts: Parts) -> str:
     soon = [chain.team for chain in found if chain.trouble[0] == Trouble.RUNS_OUT]
     if not out and not soon:
         return f"No budget of {counted(len(found), 'team')} runs out before it reopens."
-    of, said = f"of {counted(len(found), 'team')}", []
+    of, one, said = f"of {counted(len(found), 'team')}", "a budget", []
     if out:
         said.append(f"{len(out)} {of} {'has' if len(out) == 1 else 'have'} used a budget up")
-        of = ""
+        of, one = "", "one"
     if soon:
-        words = f"{len(soon)} {of} {'runs' if len(soon) == 1 else 'run'} out of one before it reopens"
+        words = f"{len(soon)} {of} {'runs' if len(soon) == 1 else 'run'} out of {one} before it reopens"
         said.append(" ".join(words.split()))
     return f"{', and '.join(said)}."
 
@@ -66,10 +67,11 @@ def _team(chain: Chain, parts: Parts) -> dict[str, Any]:
     }
 
 
-def by_day(totals: list[Any], by: By = By.TEAM) -> dict[str, Any]:
-    """Credits of each day, by team or model; the smallest series are summed up."""
+def by_day(totals: list[Any], now_s: float, by: By = By.TEAM) -> dict[str, Any]:
+    """Credits of the last days, by team or model; the smallest series are summed up. Days are those of UTC."""
     rows = spending(totals, (By.DAY, by))
-    days = sorted({row.words[0] for row in rows})
+    today = datetime.fromtimestamp(now_s, UTC).date()
+    days = [(today - timedelta(days=back)).isoformat() for back in reversed(range(DAYS))]
     most = spending(totals, (by,))
     names = [row.words[0] for row in most if row.credits]
     shown = names if len(names) <= HUES else names[: HUES - 1]

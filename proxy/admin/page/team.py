@@ -39,7 +39,7 @@ async def read(asked: Asked, parts: Parts) -> dict[str, Any]:
         "sentence": _sentence(chain),
         "limits": [limit_row(one, binding=one is chain.binding) for one in chain.limits],
         "burn": _burn(chain, totals, parts),
-        "days": by_day([total for total in own if total.begun_s >= ago(f"{DAYS}d", parts.wall())], By.MODEL),
+        "days": by_day(own, parts.wall(), By.MODEL),
         "keys": [
             {"key": row.words[0], "credits": credit_text(row.credits)}
             for row in spending(own, (By.KEY,))

@@ -64,10 +64,10 @@ async def test_the_worst_team_is_on_top_and_the_sentence_says_what_is_the_matter
     await front.running.parts.books.written()
     said = await twin(front, "/overview.json")
     assert [(team["team"], team["trouble"]) for team in said["teams"]] == [("red", "runs_out"), ("blue", "fine")]
-    assert said["sentence"] == "1 of 2 teams runs out of one before it reopens."
+    assert said["sentence"] == "1 of 2 teams runs out of a budget before it reopens."
     assert said["teams"][0]["limit"]["name"] == "red"
     assert said["teams"][0]["refused"] == 1
-    assert said["days"]["series"] == [{"name": "red", "credits": ["50"]}]
+    assert said["days"]["series"] == [{"name": "red", "credits": [*["0"] * 13, "50"]}]
 
 
 async def test_a_team_sees_its_limits_the_tightest_first_and_which_one_binds(front):
