@@ -27,7 +27,7 @@ help:  ## say what there is
 demo: $(VENV)/ready  ## run the proxy with an emulated gateway, and say what to paste
 	$(CLEAN_ENV) $(BIN)/python -m proxy demo $(ARGS)
 
-test: $(VENV)/ready $(MCP1)/ready | ffprobe strace  ## run all tests but those of `make clients`
+test: $(VENV)/ready $(MCP1)/ready | ffprobe strace prometheus  ## run all tests but those of `make clients`
 	$(CLEAN_ENV) MCP1_PYTHON="$(CURDIR)/$(MCP1)/bin/python" $(BIN)/python -m pytest -n auto $(ARGS)
 
 # A kill takes a third of a second on one core; KILLS=1000 is a matter of minutes.
@@ -114,6 +114,13 @@ strace:
 	@command -v strace >/dev/null || { command -v apt-get >/dev/null && test "$$(id -u)" = 0 \
 		&& { apt-get update -q && apt-get install -y -q --no-install-recommends strace; } >/dev/null; } || \
 		echo "strace is missing and was not installed: tests of what is on the disk will be skipped" >&2
+
+# The tests of dashboard and alerts ask a real Prometheus. Where it cannot be installed, those tests fail and say so.
+.PHONY: prometheus
+prometheus:
+	@command -v prometheus >/dev/null || { command -v apt-get >/dev/null && test "$$(id -u)" = 0 \
+		&& { apt-get update -q && apt-get install -y -q --no-install-recommends prometheus; } >/dev/null; } || \
+		echo "prometheus is missing and was not installed (Debian's package prometheus): tests of the dashboard will fail" >&2
 
 .PHONY: found-python
 found-python:

@@ -1,8 +1,8 @@
 """Series that are there before anything is counted: a rate over a counter misses the event that makes its series."""
 
-from collections.abc import Iterable
 from typing import Final
 
+from proxy.core.policy import Policy
 from proxy.observe.metrics import NOBODY, Metrics
 
 # fmt: off
@@ -11,6 +11,7 @@ OF_A_TEAM: Final = (
     ("refusals_total",      ("budget_exhausted",)),
     ("spent_credits_total", (NOBODY,)),
     ("saved_credits_total", (NOBODY,)),
+    ("queued_requests",     ()),
 )
 """For each team of the policy: the labels after the team."""
 
@@ -25,19 +26,22 @@ OF_ALL: Final = (
     ("upstream_retries_total",         ("429",)),
     ("cache_requests_total",           ("chat", "hit")),
     ("cache_requests_total",           ("chat", "miss")),
+    ("series_capped_total",            ("requests_total",)),
     ("stream_aborts_total",            ("chat", "client")),
     ("stream_aborts_total",            ("chat", "upstream")),
     ("streams_in_flight",              ("chat",)),
     *(("operations_open",  (kind,))             for kind in ("image", "video", "response")),
-    *(("operations_total", (kind, "completed")) for kind in ("image", "video", "response")),
+    *(("operations_total", (kind, end)) for kind in ("image", "video", "response") for end in ("completed", "expired")),
 )
 # fmt: on
 
 
-def seed(metrics: Metrics, teams: Iterable[str]) -> None:
-    """Make the series of these teams, and those that every proxy has."""
+def seed(metrics: Metrics, policy: Policy) -> None:
+    """Make the series of a policy's teams and rates, and those that every proxy has."""
     for name, labels in OF_ALL:
         metrics.count(name, *labels, by=0)
-    for team in teams:
+    for team in policy.teams:
         for name, labels in OF_A_TEAM:
             metrics.count(name, team, *labels, by=0)
+        for rate in policy.rates:
+            metrics.count("limit_decisions_total", team, rate.name, "pass", by=0)

@@ -202,7 +202,7 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
     metrics = Metrics()
     metrics.set("policy_last_reload_successful", to=1)
     metrics.set("policy_last_reload_success_timestamp_seconds", to=doubles.wall())
-    seed(metrics, policy.teams)
+    seed(metrics, policy)
     ledger = doubles.ledger or await _open_ledger(settings, policy, doubles, log)
     books = Books(ledger)
     books.told = lambda why: log.note("error", "ledger_unavailable", why=why)

@@ -32,7 +32,7 @@ async def reload(parts: Parts) -> list[str]:
     await parts.books.rebudget(budgets_in_force(policy, parts.state.quotas))
     parts.state.policy, parts.state.problems = policy, ()
     await parts.queue.take_up(policy)
-    seed(parts.metrics, policy.teams)
+    seed(parts.metrics, policy)
     parts.metrics.set("policy_last_reload_successful", to=1)
     parts.metrics.set("policy_last_reload_success_timestamp_seconds", to=parts.wall())
     parts.log.note("info", "policy_loaded", teams=sorted(policy.teams), budgets=[one.name for one in policy.budgets])
