@@ -131,6 +131,7 @@ ROWS: Final[tuple[tuple[str, tuple[Panel, ...]], ...]] = (
               ((f"time() - sluicegate_policy_last_reload_success_timestamp_seconds{{{S}}} + on (job, instance) group_left (digest) 0 * sluicegate_policy_info{{{S}}}", "{{digest}}"),), "stat", 6),
         Panel("Ledger takes entries", "1, or nothing that spends is admitted.", "none", ((f"sluicegate_store_up{{{S}}}", "{{instance}} {{store}}"),), "stat", 4),
         Panel("Label sets too many", "Counted as _other; see which metric.", "none", ((f"sum by (metric) (increase(sluicegate_series_capped_total{{{S}}}[$__range]))", "{{metric}}"),), "stat", 4),
+        Panel("Messages to the webhook", "What became of them in the time shown.", "none", ((f"sum by (kind, outcome) (increase(sluicegate_alerts_total{{{S}}}[$__range]))", "{{kind}} {{outcome}}"),), "stat", 6),
         Panel("Version", "What runs.", "none", ((f"sluicegate_build_info{{{S}}}", "{{instance}} {{version}}"),), "stat", 4),
     )),
 )

@@ -26,6 +26,7 @@ OF_ALL: Final = (
     ("upstream_retries_total",         ("429",)),
     ("cache_requests_total",           ("chat", "hit")),
     ("cache_requests_total",           ("chat", "miss")),
+    ("alerts_total",                   ("budget_warning", "delivered")),
     ("series_capped_total",            ("requests_total",)),
     ("stream_aborts_total",            ("chat", "client")),
     ("stream_aborts_total",            ("chat", "upstream")),

@@ -11,6 +11,7 @@ from proxy.core.quotas import Quota
 from proxy.core.refusals import Refusals
 from proxy.observe.log import RequestLog
 from proxy.observe.metrics import Metrics
+from proxy.observe.news import Newsroom
 from proxy.observe.recent import Recent
 from proxy.server.books import Books
 from proxy.server.cache import Cache
@@ -78,6 +79,7 @@ class Parts:
     metrics: Metrics
     log: RequestLog
     recent: Recent
+    news: Newsroom
     instance: str
     wall: Callable[[], float]
     new_id: Callable[[], str]

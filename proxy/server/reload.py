@@ -10,7 +10,7 @@ from typing import Final
 from proxy.config.policyfile import digest, load_policies
 from proxy.config.problem import Problems
 from proxy.observe.seeds import seed
-from proxy.server import flows
+from proxy.server import flows, warnings
 from proxy.server.parts import Parts
 from proxy.server.quotas import budgets_in_force
 
@@ -27,6 +27,7 @@ async def reload(parts: Parts) -> list[str]:
         parts.state.problems = tuple(found)
         parts.metrics.set("policy_last_reload_successful", to=0)
         parts.log.note("error", "policy_refused", problems=found)
+        warnings.policy_refused(found, parts)
         return found
     flows.count(parts.books.accounts, parts.metrics)
     await parts.books.rebudget(budgets_in_force(policy, parts.state.quotas))

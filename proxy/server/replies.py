@@ -16,6 +16,7 @@ from proxy.core.ledger import Ending
 from proxy.core.policy import ErrorForm, McpErrors, RateHeaders
 from proxy.core.refusals import Said
 from proxy.errors import BUDGET, NOT_ALLOWED, PAUSED, TURN, UPSTREAM, ProxyError
+from proxy.server import warnings
 from proxy.server.call import Call
 from proxy.server.parts import Parts
 from proxy.server.routes import Dialect
@@ -119,6 +120,8 @@ def refusal(call: Call, refused: ProxyError, parts: Parts) -> web.Response:
     call.reason = reason.name
     if reason.status in _OF_LIMITS:
         call.why = refused.message[:WHY_MAX]
+    if reason.name == "budget_exhausted":
+        warnings.exhausted(call, refused, parts)
     call.ending = call.ending or Ending.REFUSED
     headers = {"X-Sluicegate-Error": reason.name, **refused.headers}
     if reason.status in _RETRYABLE:
