@@ -3,8 +3,10 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from proxy import __version__
 from proxy.admin.call import Asked
 from proxy.admin.chains import Chain, chains, limit_row
+from proxy.admin.gauges import DIGEST_SHOWN
 from proxy.admin.page.charts import HUES, Series, bars, meter
 from proxy.admin.page.frame import Page, Row, section, state_word, table, team_link
 from proxy.admin.page.markup import Html, tag, text
@@ -26,6 +28,9 @@ async def read(_: Asked, parts: Parts) -> dict[str, Any]:
     return {
         "at": instant_text(parts.wall()),
         "sentence": sentence(found, parts),
+        "ready": parts.ready,
+        "version": __version__,
+        "digest": parts.state.policy.digest[:DIGEST_SHOWN],
         "teams": [_team(chain, parts) for chain in found],
         "days": by_day(totals, parts.wall()),
     }
