@@ -136,8 +136,8 @@ ROWS: Final[tuple[tuple[str, tuple[Panel, ...]], ...]] = (
     )),
 )
 
-NOT_CHARTED: Final[frozenset[str]] = frozenset()
-"""Metrics of the catalogue that no panel shows."""
+NOT_CHARTED: Final = frozenset({"member_group_quota_credits", "member_group_used_credits"})
+"""Metrics of the catalogue that no panel shows: these are there only where a tenant's service is set."""
 # fmt: on
 
 

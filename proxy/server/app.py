@@ -53,8 +53,8 @@ from proxy.stores.cache.sqlite import SqliteCache
 from proxy.stores.ledger.contract import LedgerStore
 from proxy.stores.ledger.memory import MemoryLedger
 from proxy.stores.ledger.sqlite import SqliteLedger
-from proxy.stores.quotafile import kept_quotas
 from proxy.stores.newsfile import NewsFile
+from proxy.stores.quotafile import kept_quotas
 from proxy.stores.spanfile import SpanFile
 
 BACKLOG: Final = 1024

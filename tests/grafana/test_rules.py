@@ -70,6 +70,12 @@ SCENARIOS = [
     Scenario("twice the pace, early in the month", 500, budget("0+0.5x900", "9000x900")),
     Scenario("used up, and nothing goes any more", 500, budget("9000x900", "0x900"), {"SluicegateBudgetExhausted"}),
     Scenario(
+        "little left, and calls that may cost more",
+        30,
+        own("refusals_total", "0+1x900", 'team="red",reason="budget_exhausted"'),
+        {"SluicegateBudgetRefuses"},
+    ),
+    Scenario(
         "a new model without a price",
         120,
         own("unpriced_requests_total", "0+1x900", 'route="chat"'),
