@@ -40,6 +40,7 @@ class Hook:
     def __init__(self):
         self.status = 200
         self.asked = 0
+        self.led_away = 0
         self.url = ""
         self.taken = []
         self.bell = asyncio.Event()
@@ -51,6 +52,10 @@ class Hook:
             self.taken.append((request.headers, body))
         self.bell.set()
         return web.Response(status=self.status, headers={"Location": "/elsewhere"} if self.status == 307 else {})
+
+    async def elsewhere(self, _):
+        self.led_away += 1
+        return web.Response()
 
     @property
     def kinds(self):
@@ -68,6 +73,7 @@ async def hooked():
     hook = Hook()
     app = web.Application()
     app.router.add_route("*", "/hooks/{secret}", hook.handle)
+    app.router.add_route("*", "/elsewhere", hook.elsewhere)
     runner = web.AppRunner(app)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -154,6 +160,7 @@ async def test_what_was_not_taken_is_tried_again(gateway, hook, flags, status):
         await hook.until(lambda: hook.taken)
         again.cancel()
         assert front.running.parts.metrics.total("alerts_total", outcome="failed") >= 2
+        assert hook.led_away == 0
         assert b"address-that-is-secret" not in orjson.dumps(front.events)
 
 

@@ -65,7 +65,7 @@ SCENARIOS = [
     Scenario("a loop that calls the dearest model", 60, budget("0+5x900", "9500x900"), {"SluicegateBudgetBurnsFast"}),
     Scenario("a fast hour of a budget that hardly moved", 60, budget("0+0.0001x900", "1x900", limit=1)),
     Scenario("half a day at seven times the pace", 720, budget("0+1.7x900", "8000x900"), {"SluicegateBudgetBurns"}),
-    Scenario("a spike that is over", 180, budget("0+5x60 300x800", "9500x900")),
+    Scenario("a spike that is over", 75, budget("0+5x60 300x800", "9500x900")),
     Scenario("twice the pace, most of it gone", 500, budget("0+0.5x900", "4000x900"), {"SluicegateBudgetEndsEarly"}),
     Scenario("twice the pace, early in the month", 500, budget("0+0.5x900", "9000x900")),
     Scenario("used up, and nothing goes any more", 500, budget("9000x900", "0x900"), {"SluicegateBudgetExhausted"}),

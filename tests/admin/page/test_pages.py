@@ -19,7 +19,7 @@ TOTAL = Calendar(Per.TOTAL)
 IMAGE = {"model": "image-lab-large", "prompt": "A hill."}
 PATHS = [view.path.replace("{team}", "red") for view in VIEWS]
 POLICY = Policy(
-    {"blue": Team("blue"), "red": Team("red", deny_models=("gpt-5*",))},
+    {"blue": Team("blue"), "red": Team("red", deny_models=("gpt-5*",), deny_tools=("*",))},
     open_team="red",
     budgets=(
         Budget("all", 500_000 * CREDIT, TOTAL, source="policies/a.yaml:3:5"),
@@ -105,6 +105,18 @@ async def test_a_request_is_there_with_the_reason_of_what_was_decided(front):
     assert [one["number"] for one in refused["requests"]] == [1]
     assert [one["number"] for one in (await twin(front, "/requests.json?after=3"))["requests"]] == [4]
     assert (await front.admin("GET", "/requests.json?after=x"))[0] == 400
+
+
+async def test_a_refusal_repeats_nothing_that_a_caller_wrote_in_a_body(front):
+    """The caller is told the tool's name; whoever looks on is not."""
+    params = {"name": "canary-in-a-body", "arguments": {}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    reply = await front.post("/v1/mcp/calc", body, headers={"Accept": "application/json, text/event-stream"})
+    assert b"canary-in-a-body" in reply.body
+    await front.until(lambda: len(front.requests) == 1)
+    said = await twin(front, "/requests.json")
+    assert said["requests"][0]["reason"] == "tool_not_allowed"
+    assert "canary-in-a-body" not in str(said)
 
 
 async def test_a_model_without_a_price_is_marked(front):
