@@ -9,6 +9,8 @@ VENV := .venv
 MCP1 := .venv-mcp1
 # aider pins all it needs to the digit; tests/clients runs it from here, and JavaScript from beside its lock.
 AIDER := .venv-aider
+# The browser's driver, for tests/browser.
+PAGE := .venv-page
 JS := tests/clients/js
 BIN := $(VENV)/bin
 # Whatever this shell has set must not decide how the tests or the demo run, nor keep them from caching compiled code.
@@ -19,7 +21,7 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python3.1
 	"$$name" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
 	&& { command -v "$$name"; break; }; done)
 
-.PHONY: help demo test crash clients lint types check bench lock clean
+.PHONY: help demo test crash clients page lint types check bench lock clean
 
 help:  ## say what there is
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
@@ -27,7 +29,7 @@ help:  ## say what there is
 demo: $(VENV)/ready  ## run the proxy with an emulated gateway, and say what to paste
 	$(CLEAN_ENV) $(BIN)/python -m proxy demo $(ARGS)
 
-test: $(VENV)/ready $(MCP1)/ready | ffprobe strace  ## run all tests but those of `make clients`
+test: $(VENV)/ready $(MCP1)/ready | ffprobe strace prometheus  ## run all tests but those of `make clients` and `make page`
 	$(CLEAN_ENV) MCP1_PYTHON="$(CURDIR)/$(MCP1)/bin/python" $(BIN)/python -m pytest -n auto $(ARGS)
 
 # A kill takes a third of a second on one core; KILLS=1000 is a matter of minutes.
@@ -38,6 +40,11 @@ crash: $(VENV)/ready  ## kill the proxy KILLS times in the middle of traffic, an
 clients: $(VENV)/ready $(JS)/node_modules/ready  ## run real SDKs and coding agents through the proxy; they take 2 GB
 	@$(MAKE) --no-print-directory $(AIDER)/ready || echo "AIDER WAS NOT INSTALLED, and its tests do not run; it needs Python 3.10 to 3.12." >&2
 	$(CLEAN_ENV) $(BIN)/python -m pytest -n 2 --dist loadfile tests/clients $(ARGS)
+
+# SHOTS=1 writes the pictures of docs/page anew.
+page: $(VENV)/ready $(PAGE)/ready | chromium  ## open the page in a real browser
+	$(CLEAN_ENV) SLUICEGATE_PYTHON="$(CURDIR)/$(BIN)/python" $(PAGE)/bin/python -m pytest -c tests/browser/pytest.ini \
+		--rootdir tests/browser --confcutdir tests/browser tests/browser $(ARGS)
 
 lint: $(VENV)/ready  ## judge form
 	$(BIN)/ruff check
@@ -53,7 +60,7 @@ bench: $(VENV)/ready  ## measure the proxy beside others, and write bench/RESULT
 	$(CLEAN_ENV) $(BIN)/python -m bench
 
 clean:  ## take away what these commands made
-	rm -rf $(VENV) $(MCP1) $(AIDER) $(JS)/node_modules .venv-lock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(MCP1) $(AIDER) $(PAGE) $(JS)/node_modules .venv-lock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find proxy tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 lock: | found-python  ## renew every constraints file
@@ -61,6 +68,7 @@ lock: | found-python  ## renew every constraints file
 	$(call compile,constraints.txt,build,--all-extras --group test --group check pyproject.toml)
 	$(call compile,constraints-mcp1.txt,mcp1,)
 	$(call compile,tests/clients/constraints-aider.txt,aider,)
+	$(call compile,tests/browser/constraints.txt,page,)
 
 # The first lines of a lock say what it is for; `#:` lines name what it holds beside the project's own lists.
 define compile
@@ -92,6 +100,10 @@ $(AIDER)/ready: tests/clients/constraints-aider.txt | found-python
 	$(call install,$(AIDER),tests/clients/constraints-aider.txt)
 	touch $@
 
+$(PAGE)/ready: tests/browser/constraints.txt | found-python
+	$(call install,$(PAGE),tests/browser/constraints.txt)
+	touch $@
+
 # Exactly what the lock lists, pip included, and only files with its hashes. Code is compiled when it is first imported:
 # most of what is installed never is.
 define install
@@ -114,6 +126,19 @@ strace:
 	@command -v strace >/dev/null || { command -v apt-get >/dev/null && test "$$(id -u)" = 0 \
 		&& { apt-get update -q && apt-get install -y -q --no-install-recommends strace; } >/dev/null; } || \
 		echo "strace is missing and was not installed: tests of what is on the disk will be skipped" >&2
+
+# The tests of dashboard and alerts ask a real Prometheus. Where it cannot be installed, those tests fail and say so.
+.PHONY: prometheus
+prometheus:
+	@command -v prometheus >/dev/null || { command -v apt-get >/dev/null && test "$$(id -u)" = 0 \
+		&& { apt-get update -q && apt-get install -y -q --no-install-recommends prometheus; } >/dev/null; } || \
+		echo "prometheus is missing and was not installed (Debian's package prometheus): tests of the dashboard will fail" >&2
+
+.PHONY: chromium
+chromium:
+	@command -v chromium >/dev/null || { command -v apt-get >/dev/null && test "$$(id -u)" = 0 \
+		&& { apt-get update -q && apt-get install -y -q --no-install-recommends chromium; } >/dev/null; } || \
+		echo "chromium is missing and was not installed (Debian's package chromium): the page is not tried" >&2
 
 .PHONY: found-python
 found-python:

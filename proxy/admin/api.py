@@ -1,6 +1,7 @@
 """The admin listener: health, readiness, metrics, and the way to the member-group service. Never on the data port."""
 
 import asyncio
+import base64
 import hmac
 import traceback
 from collections.abc import Awaitable, Callable
@@ -10,14 +11,14 @@ import orjson
 from aiohttp import web
 
 from proxy.admin.call import OURS, Asked, Refused, Row
-from proxy.admin.gauges import gauge
+from proxy.admin.gauges import bring
+from proxy.admin.page.serve import add_pages
 from proxy.admin.relay import add_relay
 from proxy.admin.table import CALLS
 from proxy.core.head import host_allowed
-from proxy.server.cache import report
 from proxy.server.parts import Parts
 from proxy.server.reload import reload
-from proxy.server.waits import shares, told
+from proxy.server.waits import told
 
 PARTS: Final = web.AppKey("parts", Parts)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -34,7 +35,6 @@ def make_app(parts: Parts) -> web.Application:
     """The admin application for one proxy."""
     app = web.Application(middlewares=[_guard])
     app[PARTS] = parts
-    app.router.add_get("/", _index)
     app.router.add_get("/healthz", _health)
     app.router.add_get("/readyz", _ready)
     app.router.add_get("/metrics", _metrics)
@@ -42,6 +42,7 @@ def make_app(parts: Parts) -> web.Application:
     for row in CALLS:
         app.router.add_route(row.method, row.path, _served(row))
     app.router.add_get("/api/queue", _queue)
+    add_pages(app, parts)
     add_relay(app, parts)
     return app
 
@@ -57,23 +58,30 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
             return _json(403, {"error": "the Host header names no host of this listener; allow it with --allowed-host"})
         if request.method not in SAFE and request.path.startswith("/api/") and "Origin" in request.headers:
             return _json(403, {"error": "web pages may not change anything here"})
-        if token is not None:
-            shown = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
-            if not hmac.compare_digest(shown.encode(), token.reveal().encode()):
-                return _json(401, {"error": "send the admin token as Authorization: Bearer TOKEN"})
+        if token is not None and not hmac.compare_digest(_shown(request).encode(), token.reveal().encode()):
+            refusal = _json(401, {"error": "send the admin token as Authorization: Bearer TOKEN"})
+            refusal.headers["WWW-Authenticate"] = 'Basic realm="sluicegate admin, the token as password"'
+            return refusal
     try:
         return await handler(request)
     except web.HTTPException as refused:
         return _json(refused.status, {"error": refused.reason})
 
 
+def _shown(request: web.Request) -> str:
+    """The token a request shows. Browsers send it as a password, and from then on unasked: so only for reading."""
+    kind, _, shown = request.headers.get("Authorization", "").partition(" ")
+    if kind.lower() == "basic" and request.method in SAFE:
+        try:
+            return base64.b64decode(shown, validate=True).decode().partition(":")[2]
+        except ValueError:
+            return ""
+    return shown.strip() if kind.lower() == "bearer" else ""
+
+
 def _json(status: int, said: object) -> web.Response:
     headers = {OURS: "admin"}
     return web.Response(status=status, body=orjson.dumps(said), content_type="application/json", headers=headers)
-
-
-async def _index(_: web.Request) -> web.Response:
-    return web.Response(text="sluicegate admin: /metrics /healthz /readyz\n")
 
 
 async def _health(_: web.Request) -> web.Response:
@@ -149,10 +157,6 @@ async def _queue(request: web.Request) -> web.Response:
 async def _metrics(request: web.Request) -> web.Response:
     # In a thread: thousands of lines take a quarter of a second, and streams must not wait for them.
     parts = request.app[PARTS]
-    metrics = parts.metrics
-    for name, share in shares(parts.queue.scheduler, parts.queue.now_s()).items():
-        metrics.set("upstream_limit_used_ratio", name, to=share)
-    report(parts.cache, metrics)
-    gauge(parts.books.accounts, metrics, parts.wall())
-    body, content_type = await asyncio.to_thread(metrics.render, request.headers.get("Accept", ""))
+    bring(parts)
+    body, content_type = await asyncio.to_thread(parts.metrics.render, request.headers.get("Accept", ""))
     return web.Response(body=body, headers={"Content-Type": content_type})

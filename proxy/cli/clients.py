@@ -13,7 +13,13 @@ DEFAULT_PORT: Final = 8787
 DEFAULT_KEY: Final = "sluicegate-local"
 """Stands in where no virtual key is needed: SDKs refuse to start without any."""
 
-GATEWAY_SECRETS: Final = ("SLUICEGATE_UPSTREAM_KEY", "SLUICEGATE_ADMIN_TOKEN", "SLUICEGATE_TENANT_TOKEN")
+GATEWAY_SECRETS: Final = (
+    "SLUICEGATE_UPSTREAM_KEY",
+    "SLUICEGATE_ADMIN_TOKEN",
+    "SLUICEGATE_TENANT_TOKEN",
+    "SLUICEGATE_ALERT_URL",
+    "SLUICEGATE_ALERT_SECRET",
+)
 """Never handed to a child process: a client needs its own key and no other."""
 
 

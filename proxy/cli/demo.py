@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import itertools
+import json
+import re
 import shlex
 import shutil
 import signal
@@ -10,22 +12,26 @@ import socket
 import sys
 import tempfile
 import textwrap
+from dataclasses import replace
+from hashlib import sha256
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from proxy.cli.clients import DEFAULT_KEY, DEFAULT_PORT
-from proxy.cli.samples import CALLS, PROOF, Call, paste
+from proxy.cli.samples import CALLS, CROWD, PROOF, Call, paste
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession
 
     from proxy.config.settings import Settings
+    from proxy.core.policy import Policy
 
 HOST: Final = "127.0.0.1"
-EVERY_S: Final = 1.0
-"""Between calls of the sample traffic: half of what the gateway's own limit of 120 a minute allows."""
+EVERY_S: Final = 1.5
+"""Between two pairs of calls of the sample traffic: 80 of the 120 a minute that the gateway allows."""
 
 CHUNK_DELAY_S: Final = 0.03
 """Between events of an emulated stream, so that a person sees it stream."""
@@ -33,14 +39,19 @@ CHUNK_DELAY_S: Final = 0.03
 
 @click.command("demo")
 @click.option("--port", type=click.IntRange(0, 65534), help="Listen here, and on the next port for health and metrics.")
-@click.option("--traffic", is_flag=True, help="Keep calling every route, so that there is something to see.")
-@click.option("--every", default=EVERY_S, show_default=True, metavar="S", help="Seconds between calls of --traffic.")
+@click.option(
+    "--traffic", is_flag=True, help="Keep calling, as four teams with budgets, so that there is something to see."
+)
+@click.option(
+    "--every", default=EVERY_S, show_default=True, metavar="S", help="Seconds between pairs of calls of --traffic."
+)
 @click.option("--once", is_flag=True, help="Make the first call, then stop: 0 when it succeeded.")
 @click.option("--verbose", is_flag=True, help="Log every request.")
 def demo(port: int | None, traffic: bool, every: float, once: bool, verbose: bool) -> int:
     """Run the proxy in front of an emulated gateway: no key, no network, no cost.
 
-    Anybody on this machine may call it (--auth open). Settings and policies of this folder are not read.
+    Anybody on this machine may call it; with --traffic the key is the printed one. Settings and policies of this folder
+    are not read.
     """
     from proxy.cli.serve import run_on_loop
 
@@ -63,8 +74,10 @@ async def _demo(port: int | None, *, every_s: float | None, once: bool, verbose:
     async with contextlib.AsyncExitStack() as stack:
         data = stack.enter_context(tempfile.TemporaryDirectory(prefix="sluicegate-demo-"))
         gateway = await stack.enter_async_context(emulator_running(Options(chunk_delay_s=CHUNK_DELAY_S)))
-        settings = demo_settings(gateway.url, wanted, data, verbose=verbose)
-        proxy = await stack.enter_async_context(proxy_running(settings, load_policies(Path(data) / "none")))
+        policies = Path(data) / "policies"
+        policy, auth = (load_policies(policies), "open") if every_s is None else (_teams(policies), "keys")
+        settings = demo_settings(gateway.url, wanted, data, verbose=verbose, auth=auth)
+        proxy = await stack.enter_async_context(proxy_running(settings, policy))
         session = await stack.enter_async_context(ClientSession())
         status, answer = await _call(session, proxy.data_url, PROOF)
         if status != 200:
@@ -81,14 +94,17 @@ async def _demo(port: int | None, *, every_s: float | None, once: bool, verbose:
     return 0
 
 
-def demo_settings(gateway_url: str, ports: tuple[int, int], data: str, *, verbose: bool) -> "Settings":
+def demo_settings(
+    gateway_url: str, ports: tuple[int, int], data: str, *, verbose: bool, auth: str = "open"
+) -> "Settings":
     """Settings of the demo; nothing of this machine's environment or folder has a part in them."""
     from proxy.config.sources import load
     from proxy.emulator.accounts import KEYS
 
     flags = {
         "upstream": gateway_url,
-        "auth": "open",
+        "auth": auth,
+        **({} if auth == "open" else {"policies": f"{data}/policies"}),
         "listen": f"{HOST}:{ports[0]}",
         "admin_listen": f"{HOST}:{ports[1]}",
         "data": data,
@@ -96,6 +112,24 @@ def demo_settings(gateway_url: str, ports: tuple[int, int], data: str, *, verbos
         "log_level": "info" if verbose else "warning",
     }
     return load(flags, {"SLUICEGATE_UPSTREAM_KEY": next(iter(KEYS))}, None, serving=True)
+
+
+def key_of(name: str) -> str:
+    """The virtual key of one of the demo's teams."""
+    return DEFAULT_KEY if name == "you" else f"demo-{name}-key"
+
+
+def _teams(folder: Path) -> "Policy":
+    """Write the demo's policy file and read it, as files of anybody are."""
+    from proxy.config.policyfile import load_policies
+
+    def digest(found: "re.Match[str]") -> str:
+        return sha256(key_of(found[1]).encode()).hexdigest()
+
+    text = files("proxy.cli").joinpath("demo.yaml").read_text("utf-8")
+    folder.mkdir()
+    (folder / "demo.yaml").write_text(re.sub(r"@(\w+)@", digest, text), "utf-8")
+    return load_policies(folder)
 
 
 def _ports(port: int | None) -> tuple[tuple[int, int], list[str]]:
@@ -125,7 +159,7 @@ def _greeting(url: str, admin_url: str, gateway_url: str, answer: str) -> list[s
     port = url.rpartition(":")[2]
     where = "" if port == str(DEFAULT_PORT) else f" --port {port}"
     return [
-        f"Sluicegate is running at {url}, with health and metrics at {admin_url}",
+        f"Sluicegate is running at {url}, with its page, health and metrics at {admin_url}",
         f"in front of an emulated gateway at {gateway_url}. Its first answer: {answer}",
         "",
         paste(url, _program(), where, DEFAULT_KEY),
@@ -145,10 +179,10 @@ def _program() -> str:
     return shlex.quote(str(beside))
 
 
-async def _call(session: "ClientSession", url: str, call: Call) -> tuple[int, str]:
+async def _call(session: "ClientSession", url: str, call: Call, key: str = DEFAULT_KEY) -> tuple[int, str]:
     """Status and, for a chat completion, the text of the answer."""
     method = "GET" if call.body is None else "POST"
-    headers = {"Authorization": f"Bearer {DEFAULT_KEY}", **call.headers}
+    headers = {"Authorization": f"Bearer {key}", **call.headers}
     async with session.request(method, url + call.path, json=call.body, headers=headers) as response:
         raw = await response.read()
         if response.status != 200 or call is not PROOF:
@@ -158,18 +192,26 @@ async def _call(session: "ClientSession", url: str, call: Call) -> tuple[int, st
 
 
 async def _traffic(session: "ClientSession", url: str, every_s: float) -> None:
-    """Call every route in turn; what was refused is worth a line, what broke off is no reason to stop."""
+    """Call every route in turn, and as other teams meanwhile; what broke off is no reason to stop.
+
+    A refusal of a call that should be answered is worth a line; that other teams are refused is a part of the play.
+    """
     from aiohttp import ClientError
 
-    for call in itertools.cycle(CALLS):
+    for number, call in enumerate(itertools.cycle(CALLS)):
+        name, other = CROWD[number % len(CROWD)]
         try:
             status, answer = await _call(session, url, call)
-        except ClientError as error:
-            print(f"{call.name}: {type(error).__name__}", file=sys.stderr)
-        else:
             if status >= 400:
                 print(f"{call.name}: {status} {answer}", file=sys.stderr)
+            await _call(session, url, _numbered(other, number), key_of(name))
+        except ClientError as error:
+            print(f"{call.name}: {type(error).__name__}", file=sys.stderr)
         await asyncio.sleep(every_s)
+
+
+def _numbered(call: Call, number: int) -> Call:
+    return replace(call, body=json.loads(json.dumps(call.body).replace("@", str(number))))
 
 
 async def _until(stop: asyncio.Event, work: Any) -> None:

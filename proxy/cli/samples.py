@@ -45,13 +45,26 @@ CALLS: Final[tuple[Call, ...]] = (
 )
 # fmt: on
 
+# fmt: off
+CROWD: Final[tuple[tuple[str, Call], ...]] = (
+    ("search",  Call("question", "/v1/chat/completions", {"model": OPENAI_MODEL, "max_tokens": 120, "temperature": 0, "messages": _said("What is a sluice?")})),
+    ("support", Call("ticket",   "/v1/messages",         {"model": NATIVE_MODEL, "max_tokens": 120, "messages": _said("Ticket @: it does not start."), "stream": True}, _NATIVE)),
+    ("batch",   Call("summary",  "/v1/chat/completions", {"model": "gpt-4o", "max_tokens": 100, "messages": _said("Sum up document @.")})),
+    ("search",  Call("question", "/v1/chat/completions", {"model": OPENAI_MODEL, "max_tokens": 120, "temperature": 0, "messages": _said("What is a weir?")})),
+    ("nightly", Call("report",   "/v1/chat/completions", {"model": OPENAI_MODEL, "max_tokens": 150, "messages": _said("Report of night @.")})),
+    ("batch",   Call("summary",  "/v1/messages",         {"model": "claude-opus-x", "max_tokens": 100, "messages": _said("Sum up document @.")}, _NATIVE)),
+    ("search",  Call("answer",   "/v1/chat/completions", {"model": OPENAI_MODEL, "max_tokens": 80, "messages": _said("Question @?"), "stream": True})),
+)
+# fmt: on
+"""What other teams of `demo --traffic` ask, by key; `@` becomes a number, so that most questions are new ones."""
+
 PROOF: Final = CALLS[0]
 """The call that shows that the demo works."""
 
 PASTE: Final = """\
 Paste one of these into another terminal:
 
-  curl {url}/v1/chat/completions -H 'content-type: application/json' \\
+  curl {url}/v1/chat/completions -H 'content-type: application/json' -H 'authorization: Bearer {key}' \\
     -d '{{"model":"{openai_model}","messages":[{{"role":"user","content":"Say hi."}}],"stream":true}}'
 
   eval "$({program} env{where})"    # then openai, anthropic and coding agents of that shell come here

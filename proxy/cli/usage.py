@@ -2,12 +2,14 @@
 
 import csv
 import sys
+from datetime import date, timedelta
 from typing import Any
 
 import click
 
 from proxy.cli.columns import columns
 from proxy.cli.desk import desk_of, path_of, print_json, with_desk
+from proxy.cli.spark import spark
 
 
 @click.command("usage")
@@ -42,9 +44,25 @@ def usage(by: str, since: str, timezone: str, as_csv: bool, as_json: bool, **giv
         return 0
     figures = (len(head) - 2, len(head) - 1)
     names = [name.replace("_", " ") for name in head]
+    if "day" not in said["by"] and rows:
+        names.append("by day")
+        for row, line in zip(rows, _by_day(given, said, since, timezone), strict=True):
+            row.append(line)
     print(columns(names, [[cell or "-" for cell in row] for row in rows], right=figures) if rows else "Nothing.")
     print(f"{said['credits']} credits since {said['since']}")
     return 0
+
+
+def _by_day(given: dict[str, Any], said: Any, since: str, timezone: str) -> list[str]:
+    """For each row, its credits of each day as a line of blocks; all lines have the same days."""
+    asked = ",".join([*said["by"], "day"])
+    found = desk_of(given).get(path_of("usage"), by=asked, since=since, timezone=timezone)["rows"]
+    spent = {(*(row[name] for name in said["by"]), row["day"]): float(row["credits"]) for row in found}
+    seen = sorted({row["day"] for row in found})
+    first, last = date.fromisoformat(seen[0]), date.fromisoformat(seen[-1])
+    days = [(first + timedelta(days=at)).isoformat() for at in range((last - first).days + 1)]
+    keys = [tuple(row[name] for name in said["by"]) for row in said["rows"]]
+    return [spark([spent.get((*key, day), 0.0) for day in days]) for key in keys]
 
 
 def _plain(cell: str) -> str:

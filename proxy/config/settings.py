@@ -44,6 +44,13 @@ class TenantRelay(Enum):
     WRITE = "write"
 
 
+class AlertFormat(Enum):
+    """JSON: everything that is known; SLACK: a text, as Slack and those who read its form take it."""
+
+    JSON = "json"
+    SLACK = "slack"
+
+
 class LogFormat(Enum):
     """AUTO is CONSOLE on a terminal, else JSON."""
 
@@ -141,6 +148,11 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     Setting("admin_listen",        _ADMIN,   values.address,              "127.0.0.1:8788", "",      "Where health, metrics and the page are served."),
     Setting("admin_token",         _ADMIN,   Secret,                      None,             "",      "Token of the admin listener; needed when it is not loopback.", secret=True),
     Setting("admin_token_file",    _ADMIN,   values.path,                 None,             "",      "File that holds the admin token, mode 600."),
+    Setting("alert_url",           _ADMIN,   Secret,                      None,             "",      "Webhook that is told of budgets, drift, breakers and policy mistakes; a secret, as it often holds one.", secret=True),
+    Setting("alert_url_file",      _ADMIN,   values.path,                 None,             "",      "File that holds the webhook's address, mode 600."),
+    Setting("alert_format",        _ADMIN,   word(AlertFormat),           "json",           "",      "What the webhook takes: json, or slack."),
+    Setting("alert_secret",        _ADMIN,   Secret,                      None,             "",      "Secret that messages to the webhook are signed with.", secret=True),
+    Setting("alert_secret_file",   _ADMIN,   values.path,                 None,             "",      "File that holds the secret for signing, mode 600."),
     Setting("log_format",          _ADMIN,   word(LogFormat),             "auto",           "",      "console, json, or auto: console on a terminal, else json."),
     Setting("log_level",           _ADMIN,   word(LogLevel),              "info",           "",      "debug, info, warning or error; a request is one line at info."),
     Setting("tenant_url",          _ADMIN,   values.base_url,             None,             "",      "Address of the member-group service, for `groups` and for the relay of the admin listener."),
@@ -196,6 +208,11 @@ class Settings:
     admin_listen: Address
     admin_token: Secret | None
     admin_token_file: Path | None
+    alert_url: Secret | None
+    alert_url_file: Path | None
+    alert_format: AlertFormat
+    alert_secret: Secret | None
+    alert_secret_file: Path | None
     log_format: LogFormat
     log_level: LogLevel
     tenant_url: BaseUrl | None

@@ -15,7 +15,7 @@ from proxy.config.settings import SETTINGS, Auth, Credential, Setting, Settings,
 from proxy.config.values import is_loopback
 
 _FLAG, _VARIABLE, _FILE, _DEFAULT = range(4)
-_FILE_PAIRS: Final = ("upstream_key", "admin_token", "tenant_token")
+_FILE_PAIRS: Final = ("upstream_key", "admin_token", "tenant_token", "alert_url", "alert_secret")
 """Secrets that may come from the environment or, by the setting of the same name plus `_file`, from a file."""
 
 NOT_SETTINGS: Final = frozenset({"SLUICEGATE_CONFIG", "SLUICEGATE_KEY", "SLUICEGATE_URL"})
@@ -198,6 +198,13 @@ def _named_policies_exist(read: Mapping[str, Any], where: _Where, _: bool) -> It
         yield Problem(where("policies"), f"{read['policies']} is not a folder", "mend the path")
 
 
+def _webhook_is_an_address(read: Mapping[str, Any], where: _Where, _: bool) -> Iterator[Problem]:
+    url = read["alert_url"]
+    if url is not None and not re.match(r"https?://[^/?#@]+([/?]|$)", url.reveal()):
+        # Nothing of the value is repeated: it holds a secret.
+        yield Problem(where("alert_url"), "is no http or https address", "copy the webhook's whole address")
+
+
 _RULES: Final[tuple[_Rule, ...]] = (
     _open_only_on_loopback,
     _admin_beyond_loopback_has_a_token,
@@ -205,6 +212,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _upstream_is_not_us,
     _serving_needs_a_gateway,
     _named_policies_exist,
+    _webhook_is_an_address,
 )
 
 

@@ -148,6 +148,7 @@ class Accounts:
         self._crossed: Final[deque[Crossed]] = deque(maxlen=CROSSED_MAX)
         self._drawn: Final[dict[Facts, Draws]] = {}
         self._windows: Final[dict[str, Window]] = {}
+        self._flowed: Final[dict[tuple[str, tuple[str, ...]], int]] = {}
 
     def _window(self, budget: Budget, at_s: float) -> Window | None:
         """The calendar window of an instant; nearly every call falls into that of the call before."""
@@ -243,6 +244,9 @@ class Accounts:
             account.held -= drawing.amount
             account.lasting -= 0 if drawing.waits else drawing.amount
             account.settled += charged
+            if charged:
+                place = (account.budget.name, account.group)
+                self._flowed[place] = self._flowed.get(place, 0) + charged
             drawing.amount, drawing.open = charged, False
             self._pass_marks(account)
 
@@ -258,6 +262,12 @@ class Accounts:
         """The shares that were reached since this was last asked; each once in a window."""
         found = list(self._crossed)
         self._crossed.clear()
+        return found
+
+    def flowed(self) -> dict[tuple[str, tuple[str, ...]], int]:
+        """What holds came to since this was last asked, by budget and group, in units of 1e-8 credit."""
+        found = dict(self._flowed)
+        self._flowed.clear()
         return found
 
     def spent(self, facts: Facts, amount: int, at_s: float, among: Collection[str] | None = None) -> None:

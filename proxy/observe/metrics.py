@@ -61,6 +61,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     Metric("requests_in_flight",               "gauge",     ("route",),                            "R",     "Requests being handled now."),
     Metric("streams_in_flight",                "gauge",     ("route",),                            "R",     "Streams being relayed now."),
     Metric("upstream_errors_total",            "counter",   ("route", "reason"),                   "R*12",  "Calls the gateway refused, broke off or never took."),
+    Metric("upstream_retries_total",           "counter",   ("reason",),                           "1",     "Calls that went back to the queue and were sent again (429: somebody else uses the member)."),
     Metric("stream_aborts_total",              "counter",   ("route", "side"),                     "R*3",   "Streams that ended before their end, by who ended them (client, upstream, proxy)."),
     Metric("tokens_total",                     "counter",   ("team", "model", "type"),             "T*M*5", "Tokens as the gateway reported them (input, output, reasoning, cache_read, cache_creation)."),
     Metric("spent_credits_total",              "counter",   ("team", "model"),                     "T*M",   "Credits charged; the ledger has the exact amounts."),
@@ -71,13 +72,17 @@ METRICS: Final[tuple[Metric, ...]] = (
     Metric("cache_limit_bytes",                "gauge",     (),                                    "1",     "What they may take."),
     Metric("cache_evictions_total",            "counter",   ("reason",),                           "2",     "Stored answers that went (size, expired)."),
     Metric("cache_faults_total",               "counter",   (),                                    "1",     "Reads and writes of the cache that failed; callers saw misses."),
-    Metric("budget_limit_credits",             "gauge",     ("team", "budget"),                   "T*B",   "What a budget allows in its window; _all where it is one for all teams. Budgets with an account for each key, model, suite or tool are in `budget list` only."),
-    Metric("budget_remaining_credits",         "gauge",     ("team", "budget"),                   "T*B",   "What is left of it."),
-    Metric("budget_reserved_credits",          "gauge",     ("team", "budget"),                   "T*B",   "What calls that run hold of it."),
-    Metric("budget_window_seconds",            "gauge",     ("team", "budget"),                   "T*B",   "Length of its window; none for a total."),
-    Metric("budget_reset_timestamp_seconds",   "gauge",     ("team", "budget"),                   "T*B",   "When its window ends, or a sliding one has more room; none where nothing is to come back."),
+    Metric("cache_operation_duration_seconds", "histogram", ("op",),                               "2*11",  "Time to look an answer up where memory does not have it (get), and to hand one over for keeping (put).", _OWN_S),
+    Metric("budget_limit_credits",             "gauge",     ("team", "budget"),                    "T*B",   "What a budget allows in its window; _all where it is one for all teams. Budgets with an account for each key, model, suite or tool are in `budget list` only."),
+    Metric("budget_spent_credits_total",       "counter",   ("team", "budget"),                    "T*B",   "Credits charged to a budget since the start of the process; it does not fall when a window ends. For rates: how fast it burns."),
+    Metric("budget_remaining_credits",         "gauge",     ("team", "budget"),                    "T*B",   "What is left of it."),
+    Metric("budget_reserved_credits",          "gauge",     ("team", "budget"),                    "T*B",   "What calls that run hold of it."),
+    Metric("budget_window_seconds",            "gauge",     ("team", "budget"),                    "T*B",   "Length of its window; none for a total."),
+    Metric("budget_reset_timestamp_seconds",   "gauge",     ("team", "budget"),                    "T*B",   "When its window ends, or a sliding one has more room; none where nothing is to come back."),
     Metric("budget_warnings_total",            "counter",   ("budget", "share"),                   "B*3",   "Accounts of a budget that came to a share of `warn_at`, once in a window each."),
     Metric("reservations_total",               "counter",   ("outcome",),                          "4",     "Holds by how they ended (settled, released, expired, overrun)."),
+    Metric("settlement_delta_credits_total",   "counter",   ("direction",),                        "2",     "By how much charges were over and under what was held."),
+    Metric("unpriced_requests_total",          "counter",   ("route",),                            "R",     "Calls of which no price was known, so that only the gateway says what they cost."),
     Metric("upstream_balance_credits",         "gauge",     (),                                    "1",     "The gateway's balance when it was last asked for."),
     Metric("ledger_drift_credits",             "gauge",     (),                                    "1",     "By how much the balance fell more than the ledger settled, since they were first compared; what others spend on the same member is in it."),
     Metric("mcp_tool_calls_total",             "counter",   ("team", "suite", "tool", "outcome"),  "capped","Tool calls (executed, tool_error, cached, refused, refused_here, uncertain)."),
@@ -87,10 +92,17 @@ METRICS: Final[tuple[Metric, ...]] = (
     Metric("upstream_limit_used_ratio",        "gauge",     ("limit",),                            "L",     "How much of a rate is taken, of the fullest account of each."),
     Metric("member_group_quota_credits",       "gauge",     ("team",),                             "T",     "Quota of the member group that a team names, as its service tells."),
     Metric("member_group_used_credits",        "gauge",     ("team",),                             "T",     "Credits that the members of that group used this month, as its service counts."),
+    Metric("breakers_open",                    "gauge",     ("what",),                             "5",     "What of the gateway is left alone for a while (upstream, member, tools, suite, route)."),
+    Metric("mcp_requests_total",               "counter",   ("suite", "method", "outcome"),        "S*9*5", "MCP calls that were sent to a suite (result, tool_error, rpc_error, refused, failed)."),
+    Metric("mcp_operation_duration_seconds",   "histogram", ("suite", "method"),                   "S*9*16","Time from sending an MCP call to the last byte of its answer.", _CALL_S),
     Metric("operations_open",                  "gauge",     ("kind",),                             "3",     "Operations still running at the gateway (image, video, response)."),
+    Metric("operations_total",                 "counter",   ("kind", "outcome"),                   "3*3",   "Operations that ended (completed, failed, expired)."),
+    Metric("alerts_total",                     "counter",   ("kind", "outcome"),                   "6*3",   "Messages to the webhook (delivered, failed, given_up); a failed one is tried again."),
     Metric("event_loop_lag_seconds",           "histogram", (),                                    "11",    "How late the event loop woke up: the pause every caller felt.", _OWN_S),
     Metric("policy_last_reload_successful",    "gauge",     (),                                    "1",     "1 when the last reading of the policies succeeded, else 0."),
     Metric("policy_last_reload_success_timestamp_seconds", "gauge", (),                            "1",     "When the policies in force were read, seconds since the epoch."),
+    Metric("policy_info",                      "gauge",     ("digest",),                           "1",     "Always 1; the label is the beginning of the digest of the policy files in force."),
+    Metric("store_up",                         "gauge",     ("store",),                            "1",     "1 while the ledger takes entries, else 0."),
     Metric("build_info",                       "gauge",     ("version",),                          "1",     "Always 1; the version is the label."),
     Metric("series_capped_total",              "counter",   ("metric",),                           "20",    "Label sets counted as _other because their metric had too many."),
 )
@@ -158,6 +170,17 @@ class Metrics:
         times = series.times.get(labels) or series.times[self._new(series, labels)]
         times.counts[bisect_left(series.row.buckets, value)] += 1
         times.sum += value
+
+    def rows(self, name: str) -> list[tuple[Labels, float]]:
+        """The series of a counter or gauge, most first."""
+        return sorted(self._series[name].values.items(), key=lambda row: (-row[1], row[0]))
+
+    def total(self, name: str, **wanted: str) -> float:
+        """The sum of a counter or gauge over the series with these labels."""
+        at = [(self._series[name].row.labels.index(label), word) for label, word in wanted.items()]
+        return sum(
+            value for labels, value in self._series[name].values.items() if all(labels[i] == word for i, word in at)
+        )
 
     def render(self, accept: str) -> tuple[bytes, str]:
         """The body of a scrape and its content type, in the form that `accept` asks for; may run in a thread."""

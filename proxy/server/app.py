@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from proxy.admin import alerts
 from proxy.admin.api import make_app
 from proxy.config.secret import Secret, secret_from_file
 from proxy.config.settings import Durability, LogFormat, Settings
@@ -26,6 +27,9 @@ from proxy.mcp.toolbox import Toolbox
 from proxy.observe import lag
 from proxy.observe.log import RequestLog, open_log
 from proxy.observe.metrics import Metrics
+from proxy.observe.news import Newsroom
+from proxy.observe.recent import Recent
+from proxy.observe.seeds import seed
 from proxy.server import pipeline, polling, quotas, reconciler, reload, replies, upkeep, warnings
 from proxy.server.books import Books
 from proxy.server.boot import this_boot
@@ -51,6 +55,7 @@ from proxy.stores.cache.sqlite import SqliteCache
 from proxy.stores.ledger.contract import LedgerStore
 from proxy.stores.ledger.memory import MemoryLedger
 from proxy.stores.ledger.sqlite import SqliteLedger
+from proxy.stores.newsfile import NewsFile
 from proxy.stores.quotafile import kept_quotas
 from proxy.stores.spanfile import SpanFile
 
@@ -170,6 +175,7 @@ async def running(settings: Settings, policy: Policy, doubles: Doubles | None = 
             polling.watch(parts),
             upkeep.watch(parts),
             warnings.watch(parts),
+            alerts.watch(parts),
             reconciler.watch(parts),
             quotas.watch(parts),
         ):
@@ -196,18 +202,24 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
     log = doubles.log
     if log is None:
         log, sink = open_log(
-            sys.stderr, settings.log_format, settings.log_level, (settings.upstream_key, settings.admin_token)
+            sys.stderr,
+            settings.log_format,
+            settings.log_level,
+            (settings.upstream_key, settings.admin_token, settings.alert_url, settings.alert_secret),
         )
         stack.callback(sink.close)
     metrics = Metrics()
     metrics.set("policy_last_reload_successful", to=1)
     metrics.set("policy_last_reload_success_timestamp_seconds", to=doubles.wall())
+    seed(metrics, policy)
     ledger = doubles.ledger or await _open_ledger(settings, policy, doubles, log)
     books = Books(ledger)
     books.told = lambda why: log.note("error", "ledger_unavailable", why=why)
     stack.push_async_callback(books.close)
     spans = SpanFile(settings.data)
     reconciler.gauge(spans.span, metrics)
+    told, waiting = alerts.kept_news(NewsFile(settings.data))
+    news = Newsroom(delivers=settings.alert_url is not None, told=told, waiting=waiting)
     keys = Keys(books.store, settings.data, doubles.wall)
     await keys.load()
     upstream = Upstream(
@@ -251,6 +263,8 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
         judge=judge,
         metrics=metrics,
         log=log,
+        recent=Recent(),
+        news=news,
         instance=f"sluicegate-{os.urandom(4).hex()}",
         wall=doubles.wall,
         new_id=new_id,

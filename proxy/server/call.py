@@ -45,6 +45,7 @@ class Call:
     caching:  what was decided about keeping and giving the answer.
     stale:    a stored answer that is too old, for when the gateway fails.
     hit:      the stored answer that was given.
+    why:      what a limit's refusal says.
     place:    knows the request again by its bytes.
     wav:      the caller wants speech with a WAV header.
     taker:    takes out of the answer the usage that we asked for and the caller did not.
@@ -95,6 +96,7 @@ class Call:
     status: int = 0
     ending: Ending | None = None
     reason: str = ""
+    why: str = ""
     upstream_status: int = 0
     charge: Charge = NO_CHARGE
     held: Credits = Credits(0)

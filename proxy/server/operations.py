@@ -102,6 +102,7 @@ class Operations:
         if operation.id in self._open:
             self._forget(operation)
             cost = Charge(operation.hold.credits, Basis.HOLD, uncertain=True)
+            self._metrics.count("operations_total", operation.kind, "expired")
             self._end(operation, Settle(operation.hold.id, cost, Ending.CALLER_LEFT, self._wall()))
 
     def polled(self, operation_id: str, meter: Meter) -> Charge | None:
@@ -115,6 +116,7 @@ class Operations:
             return None
         operation = one.operation
         self._forget(operation)
+        self._metrics.count("operations_total", operation.kind, "failed" if state is Work.FAILED else "completed")
         hold, now_s = operation.hold, self._wall()
         if state is Work.FAILED:
             self._end(operation, Void(hold.id, Ending.GATEWAY_FAILED, now_s))

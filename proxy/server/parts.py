@@ -13,6 +13,8 @@ from proxy.mcp.cancelling import Cancelling
 from proxy.mcp.toolbox import Toolbox
 from proxy.observe.log import RequestLog
 from proxy.observe.metrics import Metrics
+from proxy.observe.news import Newsroom
+from proxy.observe.recent import Recent
 from proxy.server.books import Books
 from proxy.server.cache import Cache
 from proxy.server.exchange import Exchanges
@@ -33,6 +35,7 @@ class State:
     """The few things that change while the process runs; everything else is replaced whole or never.
 
     policy:           swapped whole by a reload.
+    problems:         what was wrong with its files when they were last read.
     gateway_key:      read again when the gateway refuses it.
     key_refused:      the gateway refused our key and has not accepted one since.
     draining:         no new work is taken.
@@ -44,6 +47,7 @@ class State:
     gateway_key: Secret | None
     key_refused: bool = False
     draining: bool = False
+    problems: tuple[str, ...] = ()
     no_stream_usage: set[str] = field(default_factory=set)
     quotas: Mapping[str, Quota] = field(default_factory=dict)
 
@@ -76,6 +80,8 @@ class Parts:
     judge: Judge
     metrics: Metrics
     log: RequestLog
+    recent: Recent
+    news: Newsroom
     instance: str
     wall: Callable[[], float]
     new_id: Callable[[], str]

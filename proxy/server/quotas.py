@@ -14,6 +14,7 @@ from proxy.core.quotas import PREFIX, Quota, budgets_of
 from proxy.groups.client import group_client
 from proxy.groups.faults import GroupsFault
 from proxy.groups.records import Overview
+from proxy.server import flows
 from proxy.server.parts import Parts
 from proxy.stores.quotafile import keep_quotas
 from proxy.units import CREDIT, Credits, credits_of
@@ -44,6 +45,7 @@ async def look(parts: Parts) -> None:
     before = {team: quota.credits for team, quota in parts.state.quotas.items()}
     parts.state.quotas = known
     if before != {team: quota.credits for team, quota in known.items()}:
+        flows.count(parts.books.accounts, parts.metrics)
         await parts.books.rebudget(budgets_in_force(policy, known))
     await asyncio.to_thread(keep_quotas, settings.data, known)
     gauge(parts)

@@ -1,5 +1,6 @@
 """Recall: an answer that need not be fetched, because it is stored, or because the same call is on its way already."""
 
+import time
 from hashlib import sha256
 from typing import Final
 
@@ -45,7 +46,7 @@ async def recall(call: Call, parts: Parts) -> web.StreamResponse | None:
     if caching.key and not wanted.no_store:
         call.cache_result = "miss"
         call.cache_status = "sluicegate; fwd=" + ("request" if wanted.no_cache else "uri-miss")
-        if not call.anew and not wanted.no_cache and (entry := await parts.cache.get(caching.key)) is not None:
+        if not call.anew and not wanted.no_cache and (entry := await _stored(caching.key, parts)) is not None:
             if is_fresh(call, entry, parts):
                 return hits.serve(call, parts, entry)
             call.cache_status = "sluicegate; fwd=stale"
@@ -56,6 +57,16 @@ async def recall(call: Call, parts: Parts) -> web.StreamResponse | None:
     if call.cache_result == "miss" and not call.alone:
         await _share(call, parts)
     return None
+
+
+async def _stored(key: bytes, parts: Parts) -> Entry | None:
+    """What memory has, else the file; only the latter is timed, as it is what a call waits for."""
+    if (entry := parts.cache.at_once(key)) is not None:
+        return entry
+    began_s = time.monotonic()
+    entry = await parts.cache.get(key)
+    parts.metrics.observe("cache_operation_duration_seconds", "get", value=time.monotonic() - began_s)
+    return entry
 
 
 def is_fresh(call: Call, entry: Entry, parts: Parts) -> bool:
@@ -164,6 +175,7 @@ def keeper(call: Call, parts: Parts) -> Keep:
         now_s = parts.wall()
         decision = caching.decision
         usage = exchange.meter.usage if exchange.meter is not None else None
+        began_s = time.monotonic()
         parts.cache.keep(
             Entry(
                 key=caching.key,
@@ -179,6 +191,7 @@ def keeper(call: Call, parts: Parts) -> Keep:
                 usage={} if usage is None else {name: count for name in _COUNTED if (count := getattr(usage, name))},
             )
         )
+        parts.metrics.observe("cache_operation_duration_seconds", "put", value=time.monotonic() - began_s)
         return True
 
     return keep

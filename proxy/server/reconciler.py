@@ -9,6 +9,7 @@ from proxy.config.settings import Credential
 from proxy.core.reconciliation import Reading, Span, Verdict, looked
 from proxy.errors import ProxyError
 from proxy.observe.metrics import Metrics
+from proxy.server import warnings
 from proxy.server.asking import our_turn
 from proxy.server.exchange import Exchange
 from proxy.server.normalise import USER_AGENT
@@ -38,6 +39,7 @@ async def look(parts: Parts, *, anew: bool = False) -> Span:
     if span.verdict is not Verdict.AGREES and (was is None or was.verdict is not span.verdict):
         drift = credit_text(span.drift)
         parts.log.note("warning", "ledger_drift", verdict=span.verdict.value, drift=drift)
+        warnings.drift(span, parts)
     return span
 
 

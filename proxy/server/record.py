@@ -1,9 +1,10 @@
 """Record: one log event and the metrics of a request, at its end."""
 
 import time
+from typing import Final
 
 from proxy.core.ledger import NO_CHARGE, Basis, Charge
-from proxy.observe.metrics import NOBODY
+from proxy.observe.metrics import NOBODY, OTHER
 from proxy.server.call import Call
 from proxy.server.parts import Parts
 from proxy.units import CREDIT, credit_text
@@ -26,7 +27,10 @@ def record(call: Call, parts: Parts) -> None:
         call.ending = exchange.ending or call.ending
         call.charge = exchange.charge if exchange.charge is not NO_CHARGE else call.charge
     _measure(call, parts, ended_s)
-    parts.log.request(_story(call, ended_s))
+    story = _story(call, ended_s)
+    parts.log.request(story)
+    why = call.why or (_not_kept(call) if not call.reason else "")
+    parts.recent.add(parts.wall(), {**story, "why": why} if why else story)
 
 
 def _story(call: Call, ended_s: float) -> dict[str, object]:
@@ -66,6 +70,13 @@ def _story(call: Call, ended_s: float) -> dict[str, object]:
     return story
 
 
+def _not_kept(call: Call) -> str:
+    """Why the cache has no part in a call."""
+    if call.caching is None or call.caching.decision.may:
+        return ""
+    return f"Not kept: {call.caching.decision.detail}."
+
+
 def _measure(call: Call, parts: Parts, ended_s: float) -> None:
     metrics = parts.metrics
     team = call.team.name if call.team else NOBODY
@@ -91,8 +102,12 @@ def _measure(call: Call, parts: Parts, ended_s: float) -> None:
     metrics.observe("upstream_duration_seconds", model, value=upstream_s)
     if _empty(call):
         metrics.count("upstream_errors_total", route, "empty_answer")
+    if call.resent:
+        metrics.count("upstream_retries_total", "429", by=call.resent)
     if call.first_byte_s is not None:
         metrics.observe("time_to_first_token_seconds", model, value=call.first_byte_s)
+    if call.mcp is not None:
+        _count_mcp(call, parts, upstream_s)
     if call.hold is not None:
         _count_money(call, parts, team, model)
 
@@ -132,12 +147,36 @@ def _rpc_status(call: Call) -> str | None:
     return meter.status if meter is not None else None
 
 
+MCP_METHODS: Final = frozenset(
+    {
+        *("initialize", "tools/list", "tools/call", "resources/list", "resources/read", "prompts/list", "prompts/get"),
+        "completion/complete",
+    }
+)
+"""Methods with a series of their own; a caller can invent any."""
+
+
+def _count_mcp(call: Call, parts: Parts, upstream_s: float) -> None:
+    assert call.match is not None
+    assert call.mcp is not None
+    suite = parts.suites.label(call.match.values.get("suite"))
+    method = call.mcp.method if call.mcp.method in MCP_METHODS else OTHER
+    unanswered = "refused" if 400 <= call.upstream_status < 500 else "failed"
+    outcome = (_rpc_status(call) or "result") if 200 <= call.upstream_status < 300 else unanswered
+    parts.metrics.count("mcp_requests_total", suite, method, outcome)
+    parts.metrics.observe("mcp_operation_duration_seconds", suite, method, value=upstream_s)
+
+
 def _count_money(call: Call, parts: Parts, team: str, model: str) -> None:
     charge: Charge = call.charge
     assert call.hold is not None
     outcome = "released" if charge is NO_CHARGE else "overrun" if charge.credits > call.hold.credits else "settled"
     parts.metrics.count("reservations_total", outcome)
     parts.metrics.count("spent_credits_total", team, model, by=charge.credits / CREDIT)
+    if charge is not NO_CHARGE and (over := charge.credits - call.hold.credits):
+        parts.metrics.count("settlement_delta_credits_total", "over" if over > 0 else "under", by=abs(over) / CREDIT)
+    if call.hold.price is None:
+        parts.metrics.count("unpriced_requests_total", call.route.name if call.route else NOWHERE)
     meter = call.source.exchange.meter if call.source is not None else None
     if meter is not None:
         usage = meter.usage

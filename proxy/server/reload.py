@@ -9,6 +9,8 @@ from typing import Final
 
 from proxy.config.policyfile import digest, load_policies
 from proxy.config.problem import Problems
+from proxy.observe.seeds import seed
+from proxy.server import flows, warnings
 from proxy.server.parts import Parts
 from proxy.server.quotas import budgets_in_force
 
@@ -22,12 +24,16 @@ async def reload(parts: Parts) -> list[str]:
         policy = await asyncio.to_thread(load_policies, parts.settings.policies)
     except Problems as error:
         found = [str(problem) for problem in error.problems]
+        parts.state.problems = tuple(found)
         parts.metrics.set("policy_last_reload_successful", to=0)
         parts.log.note("error", "policy_refused", problems=found)
+        warnings.policy_refused(found, parts)
         return found
+    flows.count(parts.books.accounts, parts.metrics)
     await parts.books.rebudget(budgets_in_force(policy, parts.state.quotas))
-    parts.state.policy = policy
+    parts.state.policy, parts.state.problems = policy, ()
     await parts.queue.take_up(policy)
+    seed(parts.metrics, policy)
     parts.metrics.set("policy_last_reload_successful", to=1)
     parts.metrics.set("policy_last_reload_success_timestamp_seconds", to=parts.wall())
     parts.log.note("info", "policy_loaded", teams=sorted(policy.teams), budgets=[one.name for one in policy.budgets])

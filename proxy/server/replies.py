@@ -16,6 +16,7 @@ from proxy.core.ledger import Ending
 from proxy.core.policy import ErrorForm, McpErrors, RateHeaders
 from proxy.core.refusals import Said
 from proxy.errors import BUDGET, NOT_ALLOWED, PAUSED, TURN, UPSTREAM, ProxyError
+from proxy.server import warnings
 from proxy.server.call import Call
 from proxy.server.parts import Parts
 from proxy.server.routes import Dialect
@@ -24,6 +25,10 @@ from proxy.server.waits import rate_lines
 from proxy.units import credit_text, instant_text
 
 JSON: Final = "application/json"
+_OF_LIMITS: Final = frozenset({402, 429})
+"""Statuses whose sentences name limits and figures; those of others may repeat what a caller wrote."""
+
+WHY_MAX: Final = 400
 _RETRYABLE: Final = frozenset({429, 503})
 _EXPOSED: Final = (
     "X-Request-ID, Retry-After, X-Sluicegate-Credits, X-Sluicegate-Error, Cache-Status, Age, Server-Timing, "
@@ -113,6 +118,10 @@ def refusal(call: Call, refused: ProxyError, parts: Parts) -> web.Response:
     """The answer for an error of ours, in the caller's dialect."""
     reason = refused.reason
     call.reason = reason.name
+    if reason.status in _OF_LIMITS:
+        call.why = refused.message[:WHY_MAX]
+    if reason.name == "budget_exhausted":
+        warnings.exhausted(call, refused, parts)
     call.ending = call.ending or Ending.REFUSED
     headers = {"X-Sluicegate-Error": reason.name, **refused.headers}
     if reason.status in _RETRYABLE:

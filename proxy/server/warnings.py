@@ -1,34 +1,126 @@
-"""Budgets that came to a share at which somebody wants to know: one log line and one count each, once in a window."""
+"""What somebody should know: a log line and a count where nothing else writes one, and news for whoever delivers it.
+
+Each is told once: of a budget once in a window, of all else when it begins.
+"""
 
 import asyncio
+from hashlib import sha256
 from typing import Final
 
+from proxy.core.limits import Budget
+from proxy.core.reconciliation import Span
+from proxy.core.windows import Calendar
+from proxy.errors import ProxyError
+from proxy.observe.news import News
+from proxy.server.call import Call
 from proxy.server.parts import Parts
-from proxy.units import credit_text
+from proxy.units import credit_text, instant_text
 
 EVERY_S: Final = 1.0
-"""How often the accounts are asked; no call waits for it."""
+"""How often accounts and gates are asked; no call waits for it."""
+
+QUIET: Final = ("member:", "tools:")
+"""Gates whose pauses are part of every day: they are shut for seconds, and calls wait."""
 
 
 def tell(parts: Parts) -> None:
-    """Tell what was reached since the last time."""
+    """Tell which shares of budgets were reached since the last time."""
     for one in parts.books.accounts.crossed():
         share = f"{one.share:g}"
+        group = "/".join(one.group)
+        spent, amount = credit_text(one.settled), credit_text(one.amount)
         parts.metrics.count("budget_warnings_total", one.budget.name, share)
         parts.log.note(
             "warning",
             "budget_warning",
             budget=one.budget.name,
-            group="/".join(one.group) or None,
+            group=group or None,
             share=share,
-            spent=credit_text(one.settled),
-            amount=credit_text(one.amount),
+            spent=spent,
+            amount=amount,
             source=one.budget.source,
         )
+        at_s = parts.wall()
+        about = {"budget": one.budget.name, "group": group, "share": share, "spent": spent, "credits": amount}
+        text = f"{_named(one.budget, group)} came to {one.share:.0%}: {spent} of {amount} credits are spent."
+        parts.news.tell(
+            News(_id("budget_warning", one.budget, group, at_s, share), "budget_warning", at_s, text, about)
+        )
+
+
+def exhausted(call: Call, refused: ProxyError, parts: Parts) -> None:
+    """A call was refused because a budget has too little left."""
+    budget = next((one for one in parts.books.accounts.budgets if one.name == refused.data.get("limit")), None)
+    if budget is None or call.team is None or call.match is None:
+        return
+    at_s, group = parts.wall(), "/".join(budget.group(call.facts_for_books))
+    resets_at = "" if refused.resets_at_s is None else instant_text(refused.resets_at_s)
+    left, amount = str(refused.data["left"]), str(refused.data["amount"])
+    about = {"budget": budget.name, "group": group, "left": left, "credits": amount, "resets_at": resets_at}
+    text = f"{_named(budget, group)} has {left} of {amount} credits left, and calls are refused" + (
+        f" until {resets_at}." if resets_at else "."
+    )
+    parts.news.tell(News(_id("budget_exhausted", budget, group, at_s), "budget_exhausted", at_s, text, about))
+
+
+def _named(budget: Budget, group: str) -> str:
+    return f"The budget {budget.name}" + (f" of {group}" if group else "")
+
+
+def _id(kind: str, budget: Budget, group: str, at_s: float, share: str = "") -> str:
+    """The same through one window; a sliding one counts as if it began anew each time it has slid by."""
+    window = budget.window
+    begun_s = window.window(at_s).start_s if isinstance(window, Calendar) else at_s // window.seconds * window.seconds
+    return "/".join((kind, budget.name, group, share, f"{begun_s:.0f}"))
+
+
+def drift(span: Span, parts: Parts) -> None:
+    """Balance and ledger part."""
+    amount = credit_text(span.drift)
+    text = f"The gateway's balance fell by {amount} credits more than the ledger settled ({span.verdict.value})."
+    about = {"verdict": span.verdict.value, "drift": amount, "balance": credit_text(span.last.balance)}
+    name = f"ledger_drift/{span.verdict.value}/{span.last.at_s:.0f}"
+    parts.news.tell(News(name, "ledger_drift", parts.wall(), text, about))
+
+
+def policy_refused(found: list[str], parts: Parts) -> None:
+    """The policy files have mistakes, and those from before stay."""
+    digest = sha256("\n".join(found).encode("utf-8", "replace")).hexdigest()[:12]
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    text = f"The policy files were refused, and those from before stay in force: {found[0]}{more}"
+    parts.news.tell(
+        News(
+            f"policy_refused/{digest}/{parts.wall():.0f}",
+            "policy_refused",
+            parts.wall(),
+            text,
+            {"mistakes": str(len(found))},
+        )
+    )
 
 
 async def watch(parts: Parts, *, every_s: float = EVERY_S) -> None:
     """Tell until cancelled."""
+    shut: frozenset[str] = frozenset()
+    refused = False
     while True:
         await asyncio.sleep(every_s)
         tell(parts)
+        shut = _breakers(shut, parts)
+        if parts.state.key_refused and not refused:
+            text = "The gateway refused the proxy's own key: no call gets through until it is replaced."
+            name = f"gateway_key_refused/{parts.wall():.0f}"
+            parts.news.tell(News(name, "gateway_key_refused", parts.wall(), text))
+        refused = parts.state.key_refused
+
+
+def _breakers(before: frozenset[str], parts: Parts) -> frozenset[str]:
+    """Tell of what is shut now and was not before; what is shut now."""
+    now = parts.queue.scheduler.gates.all_shut(parts.queue.now_s())
+    shut = frozenset(name for name in now if not name.startswith(QUIET))
+    for name in sorted(shut - before):
+        text = f"{name} of the gateway is left alone for a while: it is paused, or failed again and again."
+        parts.news.tell(
+            News(f"breaker_open/{name}/{parts.wall():.0f}", "breaker_open", parts.wall(), text, {"what": name})
+        )
+    return shut

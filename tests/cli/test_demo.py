@@ -34,7 +34,7 @@ def test_what_it_says_to_paste_works():
     """The curl line as it is printed, in a shell."""
     with subprocess.Popen([*DEMO, "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         shown = greeting(process)
-        url = re.search(r"running at (\S+),", shown)[1]
+        url = re.search(r"running at (\S+), with its page", shown)[1]
         body = re.search(r"-d '(.+)'", shown)[1]
         request = Request(f"{url}/v1/chat/completions", body.encode(), {"content-type": "application/json"})
         with urlopen(request, timeout=30) as answer:
@@ -69,10 +69,12 @@ def test_traffic_is_answered_on_every_route():
 
     command = [*DEMO, "--port", "0", "--traffic", "--every", "0", "--verbose"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        # One line for the proof and one for each call; all of them are answered.
-        lines = [process.stderr.readline() for _ in range(len(CALLS) + 1)]
+        # One line for the proof, and for each call one besides one of another team's; all of one's own are answered.
+        lines = [process.stderr.readline() for _ in range(2 * len(CALLS) + 1)]
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
         process.stdout.read()
         process.stderr.read()
-    assert all('"status":200' in line for line in lines), lines
+    own = [line for line in lines if '"team":"you"' in line]
+    assert len(own) >= len(CALLS), lines
+    assert all('"status":200' in line for line in own), lines

@@ -39,6 +39,9 @@ def test_each_setting_can_be_given_in_each_place_it_may_stand(tmp_path):
     """Every row is read from its flag, its variable and its key, to the same value."""
     (tmp_path / "policies").mkdir()
     key = a_secret_file(tmp_path)
+    hook = tmp_path / "hook"
+    hook.write_text("https://hooks.example/T0/secret")
+    hook.chmod(0o600)
     written = {
         "upstream": "https://gateway.example",
         "tenant_url": "https://groups.example",
@@ -47,6 +50,7 @@ def test_each_setting_can_be_given_in_each_place_it_may_stand(tmp_path):
         "allowed_hosts": "box.example",
         "cors_origins": "https://app.example",
     } | {row.name: str(key) for row in SETTINGS if row.name.endswith("_file")}
+    written["alert_url_file"] = str(hook)
     for row in SETTINGS:
         if row.secret:
             continue

@@ -5,7 +5,9 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_plain
 
 from proxy import __version__
-from proxy.observe.metrics import METRICS, Metrics, described
+from proxy.core.policy import Policy, Team
+from proxy.observe.metrics import METRICS, SERIES_MAX, Metrics, described
+from proxy.observe.seeds import seed
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 
@@ -37,6 +39,7 @@ def test_labels_are_from_closed_sets():
     assert used == {
         "team", "route", "code", "reason", "cache", "model", "side", "type", "outcome", "suite", "tool",
         "kind", "version", "metric", "result", "budget", "share", "limit", "decision",
+        "op", "direction", "method", "digest", "store", "what",
     }  # fmt: skip
 
 
@@ -110,3 +113,19 @@ def test_a_wrong_name_or_number_of_labels_is_an_error_of_ours():
 
 def test_the_documentation_lists_every_metric_with_its_prefix():
     assert [name for name, *_ in described()] == [f"sluicegate_{row.name}" for row in METRICS]
+
+
+def test_many_teams_and_models_stay_within_the_bound():
+    """200 teams with 50 models: what is beyond the bound is one series, and every total is still right."""
+    metrics = Metrics(process=False)
+    seed(metrics, Policy({f"team-{number}": Team(f"team-{number}") for number in range(200)}))
+    for team in range(200):
+        for model in range(50):
+            metrics.count("spent_credits_total", f"team-{team}", f"model-{model}", by=1)
+            metrics.count("tokens_total", f"team-{team}", f"model-{model}", "input", by=1)
+    shown = samples(metrics)
+    for name in ("spent_credits_total", "tokens_total", "requests_total"):
+        assert sum(key[0] == f"sluicegate_{name}" for key in shown) <= SERIES_MAX
+    assert metrics.total("spent_credits_total") == 200 * 50
+    # Every team was there before its first call, so none of them is lost in the crowd.
+    assert ("sluicegate_spent_credits_total", "_none", "team-199") in shown

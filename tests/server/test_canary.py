@@ -6,6 +6,7 @@ import traceback
 import orjson
 import pytest
 
+from proxy.admin.page.table import VIEWS
 from proxy.config.settings import LogFormat, LogLevel
 from proxy.core.policy import KeyRef, Policy, Team
 from proxy.observe.log import RequestLog
@@ -61,7 +62,9 @@ async def test_no_secret_and_no_prompt_is_in_any_output(gateway, level):
         await malformed.send(f"GET /?key={VIRTUAL} HTTP/1.1\r\nAuthorization: Bearer {VIRTUAL}\x01\r\n\r\n".encode())
         seen.append(await malformed.reader.read())
         malformed.close()
-        for page in ("/", "/metrics", "/healthz", "/readyz"):
+        pages = [view.path.format(team="red") for view in VIEWS]
+        twins = [view.twin.format(team="red") for view in VIEWS]
+        for page in (*pages, *twins, "/metrics", "/healthz", "/readyz"):
             async with front.client.get(front.running.admin_url + page) as answer:
                 seen.append(await answer.read())
         assert repr(front.running.parts.settings).count(GATEWAY) == 0
