@@ -95,8 +95,8 @@ GOALS: Final[tuple[Goal, ...]] = (
     Goal(
         "added p50 of a call, one caller, over the direct call", "ms", 2, 0.7,
         value=_added(figure(OURS, "json-1", "latency p50 ms"), figure("direct", "json-1", "latency p50 ms")),
-        limits="Two commits of the ledger, each a change of threads and a flush to disk: of the hold, and then of its "
-        "ending, which the next hold waits behind. Many callers share commits, one does not.",
+        limits="A commit of the ledger before the call is sent, with the ending of the call before it: a change of "
+        "threads and a flush to disk. Many callers share commits, one does not.",
     ),
     Goal(
         "added time to first byte of a stream over the aiohttp relay", "ms", 1, 0.3,

@@ -19,8 +19,8 @@ HEADS_MAX: Final = 1024
 LENGTH: Final = frozenset({b"Content-Length", b"content-length"})
 """The one line that differs between two calls of most clients. The parser has seen that it is a number."""
 
-Place = tuple[str, str, tuple[int, int], bool, tuple[tuple[bytes, bytes], ...]]
-"""Method, target, version, whether a length was given, and all other lines."""
+Place = tuple[str, str, tuple[int, int], int, tuple[tuple[bytes, bytes], ...]]
+"""Method, target, version, how often a length was given, and all other lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +33,16 @@ class Known:
 
 
 class Heads:
-    """Heads by their lines, the one seen last at the end."""
+    """Heads by their lines, the newest at the end."""
 
     def __init__(self) -> None:
         self._known: Final[OrderedDict[Place, Known]] = OrderedDict()
 
-    def get(self, inbound: Inbound) -> tuple[Place | None, Known | None]:
-        """Where a head is kept, and what it came to; no place for one that gives its length twice."""
+    def get(self, inbound: Inbound) -> tuple[Place, Known | None]:
+        """Where a head is kept, and what it came to."""
         lines = inbound.raw_headers
         kept = tuple([line for line in lines if line[0] not in LENGTH])
-        lengths = len(lines) - len(kept)
-        if lengths > 1:
-            return None, None
-        place = (inbound.method, inbound.target, inbound.http_version, lengths == 1, kept)
+        place = (inbound.method, inbound.target, inbound.http_version, len(lines) - len(kept), kept)
         return place, self._known.get(place)
 
     def keep(self, place: Place, known: Known) -> None:

@@ -42,9 +42,8 @@ async def head(call: Call, parts: Parts) -> web.StreamResponse | None:
     if inbound.method == "OPTIONS":
         return local.options(call, parts)
     call.match = _match(call, parts, websocket=call.head.websocket)
-    if place is not None:
-        kept = {name: value for name, value in inbound.headers.items() if name != "content-length"}
-        parts.heads.keep(place, Known(call.head, call.match, kept))
+    kept = {name: value for name, value in inbound.headers.items() if name != "content-length"}
+    parts.heads.keep(place, Known(call.head, call.match, kept))
     return None
 
 
