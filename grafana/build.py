@@ -136,6 +136,14 @@ ROWS: Final[tuple[tuple[str, tuple[Panel, ...]], ...]] = (
     )),
 )
 
+WITH_EXEMPLARS: Final = (
+    "request_duration_seconds",
+    "overhead_seconds",
+    "upstream_duration_seconds",
+    "time_to_first_token_seconds",
+)
+"""Histograms whose buckets name a request, shown as points on their panels."""
+
 NOT_CHARTED: Final = frozenset({"member_group_quota_credits", "member_group_used_credits"})
 """Metrics of the catalogue that no panel shows: these are there only where a tenant's service is set."""
 # fmt: on
@@ -228,6 +236,7 @@ def _panel(number: int, panel: Panel, place: dict[str, int]) -> dict[str, Any]:
                 "refId": chr(ord("A") + at),
                 "datasource": _SOURCE,
                 "expr": expr,
+                "exemplar": any(f"sluicegate_{name}_bucket" in expr for name in WITH_EXEMPLARS),
                 "legendFormat": legend,
                 "instant": instant,
                 "range": not instant,

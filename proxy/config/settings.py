@@ -155,6 +155,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     Setting("alert_secret_file",   _ADMIN,   values.path,                 None,             "",      "File that holds the secret for signing, mode 600."),
     Setting("log_format",          _ADMIN,   word(LogFormat),             "auto",           "",      "console, json, or auto: console on a terminal, else json."),
     Setting("log_level",           _ADMIN,   word(LogLevel),              "info",           "",      "debug, info, warning or error; a request is one line at info."),
+    Setting("otlp_endpoint",       _ADMIN,   values.base_url,             None,             "",      "Address of an OpenTelemetry collector, such as http://127.0.0.1:4318, that gets a span for each request; needs the extra `otel`."),
     Setting("tenant_url",          _ADMIN,   values.base_url,             None,             "",      "Address of the member-group service, for `groups` and for the relay of the admin listener."),
     Setting("tenant_token",        _ADMIN,   Secret,                      None,             "",      "Token of the member-group service, for `groups`; the relay takes its callers' own.", secret=True),
     Setting("tenant_token_file",   _ADMIN,   values.path,                 None,             "",      "File that holds the token of the member-group service, mode 600."),
@@ -215,6 +216,7 @@ class Settings:
     alert_secret_file: Path | None
     log_format: LogFormat
     log_level: LogLevel
+    otlp_endpoint: BaseUrl | None
     tenant_url: BaseUrl | None
     tenant_token: Secret | None
     tenant_token_file: Path | None

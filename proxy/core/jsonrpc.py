@@ -25,6 +25,14 @@ UNSUPPORTED_VERSION: Final = -32022
 LEGACY_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 """Revisions whose clients begin with `initialize`; the gateway speaks these."""
 
+MCP_METHODS: Final = frozenset(
+    {
+        *("initialize", "tools/list", "tools/call", "resources/list", "resources/read", "prompts/list", "prompts/get"),
+        "completion/complete",
+    }
+)
+"""Methods that stand under their own name in what is counted and traced; a caller can invent any."""
+
 NULL_ID: Final = b"null"
 
 _VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"

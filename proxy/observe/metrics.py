@@ -6,6 +6,7 @@ Label values come from closed sets (teams of the policy, routes of the table, mo
 a prompt, a path or an id. Should a set grow all the same, what is beyond `SERIES_MAX` is counted as `_other`.
 """
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Exemplar
 from prometheus_client.utils import floatToGoString
 
 from proxy import __version__
@@ -25,6 +27,9 @@ SERIES_MAX: Final = 2000
 """Label sets of one metric. A scrape costs about 20 us a line on the event loop, so this bounds its pause."""
 
 OTHER: Final = "_other"
+EXAMPLE_MAX: Final = 100
+"""Longest id of an exemplar: OpenMetrics allows 128 characters with the label's name, and callers choose ids."""
+
 NOBODY: Final = "_none"
 """The team label of a request whose caller is not known."""
 
@@ -113,10 +118,15 @@ Labels = tuple[str, ...]
 
 @dataclass(slots=True)
 class _Times:
-    """One series of a histogram. counts: of each bucket alone, the last one for what is above all bounds."""
+    """One series of a histogram.
+
+    counts:   of each bucket alone, the last one for what is above all bounds.
+    examples: the latest example of each bucket that has one, by the bucket's place.
+    """
 
     counts: list[int]
     sum: float = 0.0
+    examples: dict[int, tuple[str, float]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -165,11 +175,15 @@ class Metrics:
         for labels, value in values.items():
             self.set(name, *labels, to=value)
 
-    def observe(self, name: str, *labels: str, value: float) -> None:
+    def observe(self, name: str, *labels: str, value: float, example: str = "") -> None:
+        """example: names the request or the trace it belongs to, shown beside the bucket as an exemplar."""
         series = self._series[name]
         times = series.times.get(labels) or series.times[self._new(series, labels)]
-        times.counts[bisect_left(series.row.buckets, value)] += 1
+        at = bisect_left(series.row.buckets, value)
+        times.counts[at] += 1
         times.sum += value
+        if example and len(example) <= EXAMPLE_MAX:
+            times.examples[at] = example, value
 
     def rows(self, name: str) -> list[tuple[Labels, float]]:
         """The series of a counter or gauge, most first."""
@@ -230,9 +244,21 @@ def _times(series: _Series) -> Family:
     family = HistogramMetricFamily(f"sluicegate_{row.name}", row.help, labels=row.labels)
     bounds = [*map(floatToGoString, row.buckets), "+Inf"]
     for labels, times in list(series.times.items()):
-        buckets = list(zip(bounds, accumulate(list(times.counts)), strict=True))
+        examples = times.examples.copy()
+        buckets = [
+            (bound, float(count), _exemplar(*examples[at])) if at in examples else (bound, float(count))
+            for at, (bound, count) in enumerate(zip(bounds, accumulate(list(times.counts)), strict=True))
+        ]
         family.add_metric(labels, buckets, sum_value=times.sum)
     return family
+
+
+def _exemplar(name: str, value: float) -> Exemplar:
+    """Scrapes in the form of OpenMetrics carry it; a trace's id is 32 hex digits, all else names a request."""
+    return Exemplar({"trace_id" if _TRACE.fullmatch(name) else "request_id": name}, value)
+
+
+_TRACE: Final = re.compile("[0-9a-f]{32}")
 
 
 def described(rows: Iterable[Metric] = METRICS) -> Iterator[tuple[str, str, str, str]]:

@@ -30,6 +30,7 @@ from proxy.observe.metrics import Metrics
 from proxy.observe.news import Newsroom
 from proxy.observe.recent import Recent
 from proxy.observe.seeds import seed
+from proxy.observe.traces import ExtraMissing, Traces
 from proxy.server import pipeline, polling, quotas, reconciler, reload, replies, upkeep, warnings
 from proxy.server.books import Books
 from proxy.server.boot import this_boot
@@ -52,7 +53,7 @@ from proxy.server.upstream import Upstream
 from proxy.stores.cache.contract import CacheStore
 from proxy.stores.cache.memory import MemoryCache
 from proxy.stores.cache.sqlite import SqliteCache
-from proxy.stores.ledger.contract import LedgerStore
+from proxy.stores.ledger.contract import CannotOpen, LedgerStore
 from proxy.stores.ledger.memory import MemoryLedger
 from proxy.stores.ledger.sqlite import SqliteLedger
 from proxy.stores.newsfile import NewsFile
@@ -191,7 +192,7 @@ async def at_rest(settings: Settings, policy: Policy, *, writes: bool = False) -
     """
     log = RequestLog(lambda _: None, form=LogFormat.JSON)
     # Policies are tried out on machines without a key, too; nothing is sent with this one.
-    settings = replace(settings, upstream_key=settings.upstream_key or Secret("no-gateway-key"))
+    settings = replace(settings, upstream_key=settings.upstream_key or Secret("no-gateway-key"), otlp_endpoint=None)
     ledger = None if writes or (settings.data / LEDGER).exists() else MemoryLedger(policy.budgets)
     cache = None if (settings.data / CACHE).exists() else MemoryCache(0)
     async with AsyncExitStack() as stack:
@@ -229,6 +230,9 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
         keepalive_s=settings.upstream_keepalive,
     )
     stack.push_async_callback(upstream.close)
+    traces = _open_traces(settings, log)
+    if traces is not None:
+        stack.push_async_callback(traces.close)
     judge = Judge()
     stack.push_async_callback(judge.close)
     store = doubles.cache or await SqliteCache.open(settings.data / CACHE, settings.cache_size)
@@ -264,6 +268,7 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
         metrics=metrics,
         log=log,
         recent=Recent(),
+        traces=traces,
         news=news,
         instance=f"sluicegate-{os.urandom(4).hex()}",
         wall=doubles.wall,
@@ -278,6 +283,16 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
         toolbox=Toolbox(),
         cancelling=Cancelling(),
     )
+
+
+def _open_traces(settings: Settings, log: RequestLog) -> Traces | None:
+    """Raises CannotOpen where spans are asked for and cannot be made."""
+    if settings.otlp_endpoint is None:
+        return None
+    try:
+        return Traces(str(settings.otlp_endpoint), lambda why: log.note("warning", "spans_lost", why=why))
+    except ExtraMissing as missing:
+        raise CannotOpen(str(missing)) from missing
 
 
 async def _open_ledger(settings: Settings, policy: Policy, doubles: Doubles, log: RequestLog) -> LedgerStore:

@@ -15,6 +15,7 @@ from proxy.observe.log import RequestLog
 from proxy.observe.metrics import Metrics
 from proxy.observe.news import Newsroom
 from proxy.observe.recent import Recent
+from proxy.observe.traces import Traces
 from proxy.server.books import Books
 from proxy.server.cache import Cache
 from proxy.server.exchange import Exchanges
@@ -60,6 +61,7 @@ class Parts:
     wall:     seconds since the epoch.
     new_id:   makes a request id.
     reread_key: reads the gateway key file again.
+    traces:   where spans go; None where none are asked for.
     """
 
     settings: Settings
@@ -81,6 +83,7 @@ class Parts:
     metrics: Metrics
     log: RequestLog
     recent: Recent
+    traces: Traces | None
     news: Newsroom
     instance: str
     wall: Callable[[], float]

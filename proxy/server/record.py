@@ -1,10 +1,11 @@
 """Record: one log event and the metrics of a request, at its end."""
 
 import time
-from typing import Final
 
+from proxy.core.jsonrpc import MCP_METHODS
 from proxy.core.ledger import NO_CHARGE, Basis, Charge
 from proxy.observe.metrics import NOBODY, OTHER
+from proxy.server import traced
 from proxy.server.call import Call
 from proxy.server.parts import Parts
 from proxy.units import CREDIT, credit_text
@@ -26,8 +27,13 @@ def record(call: Call, parts: Parts) -> None:
     if exchange is not None and not call.joined:
         call.ending = exchange.ending or call.ending
         call.charge = exchange.charge if exchange.charge is not NO_CHARGE else call.charge
-    _measure(call, parts, ended_s)
+        if 200 <= call.upstream_status < 300:
+            _learn(call, parts)
+    trace = traced.told(call, parts, ended_s)
+    _measure(call, parts, ended_s, trace or call.id)
     story = _story(call, ended_s)
+    if trace:
+        story["trace"] = trace
     parts.log.request(story)
     why = call.why or (_not_kept(call) if not call.reason else "")
     parts.recent.add(parts.wall(), {**story, "why": why} if why else story)
@@ -77,7 +83,8 @@ def _not_kept(call: Call) -> str:
     return f"Not kept: {call.caching.decision.detail}."
 
 
-def _measure(call: Call, parts: Parts, ended_s: float) -> None:
+def _measure(call: Call, parts: Parts, ended_s: float, example: str) -> None:
+    """example: names this request beside the times it took."""
     metrics = parts.metrics
     team = call.team.name if call.team else NOBODY
     route = call.route.name if call.route else NOWHERE
@@ -85,27 +92,25 @@ def _measure(call: Call, parts: Parts, ended_s: float) -> None:
     metrics.count("requests_total", team, route, str(call.status or 499))
     if call.reason:
         metrics.count("refusals_total", team, call.reason)
-    metrics.observe("request_duration_seconds", route, call.cache_result, value=took_s)
+    metrics.observe("request_duration_seconds", route, call.cache_result, value=took_s, example=example)
     if call.caching is not None:
         _count_cache(call, parts, team, route)
     exchange = call.source.exchange if call.source is not None else None
-    if exchange is not None and not call.joined and 200 <= call.upstream_status < 300:
-        _learn(call, parts)
     if call.mcp is not None and call.mcp.tool is not None and route == "mcp":
         _count_tool(call, parts, team)
     if exchange is None or call.joined:
-        metrics.observe("overhead_seconds", route, value=took_s)
+        metrics.observe("overhead_seconds", route, value=took_s, example=example)
         return
     upstream_s = (exchange.ended_s or ended_s) - exchange.opened_s
-    metrics.observe("overhead_seconds", route, value=max(0.0, took_s - upstream_s))
+    metrics.observe("overhead_seconds", route, value=max(0.0, took_s - upstream_s), example=example)
     model = parts.models.label(call.model)
-    metrics.observe("upstream_duration_seconds", model, value=upstream_s)
+    metrics.observe("upstream_duration_seconds", model, value=upstream_s, example=example)
     if _empty(call):
         metrics.count("upstream_errors_total", route, "empty_answer")
     if call.resent:
         metrics.count("upstream_retries_total", "429", by=call.resent)
     if call.first_byte_s is not None:
-        metrics.observe("time_to_first_token_seconds", model, value=call.first_byte_s)
+        metrics.observe("time_to_first_token_seconds", model, value=call.first_byte_s, example=example)
     if call.mcp is not None:
         _count_mcp(call, parts, upstream_s)
     if call.hold is not None:
@@ -145,15 +150,6 @@ def _rpc_status(call: Call) -> str | None:
     """What a suite's answer was: `result`, `tool_error` or `rpc_error`."""
     meter = call.source.exchange.meter if call.source is not None else None
     return meter.status if meter is not None else None
-
-
-MCP_METHODS: Final = frozenset(
-    {
-        *("initialize", "tools/list", "tools/call", "resources/list", "resources/read", "prompts/list", "prompts/get"),
-        "completion/complete",
-    }
-)
-"""Methods with a series of their own; a caller can invent any."""
 
 
 def _count_mcp(call: Call, parts: Parts, upstream_s: float) -> None:

@@ -45,6 +45,7 @@ def test_each_setting_can_be_given_in_each_place_it_may_stand(tmp_path):
     written = {
         "upstream": "https://gateway.example",
         "tenant_url": "https://groups.example",
+        "otlp_endpoint": "http://127.0.0.1:4318",
         "policies": str(tmp_path / "policies"),
         "data": str(tmp_path),
         "allowed_hosts": "box.example",

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+import time
 from contextlib import asynccontextmanager
 
 import aiohttp
@@ -80,6 +81,7 @@ async def scraped(prometheus, folder, target):
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
     flags = [f"--config.file={config}", f"--storage.tsdb.path={folder / 'tsdb'}", f"--web.listen-address={address}"]
+    flags.append("--enable-feature=exemplar-storage")
     process = await asyncio.create_subprocess_exec(
         prometheus, *flags, "--log.level=error", stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL
     )
@@ -96,6 +98,14 @@ async def ask(client, url, query):
         said = await answer.json()
     assert said["status"] == "success", (query, said)
     return said["data"]["result"]
+
+
+async def examples(client, url, series):
+    """The request ids that stand beside the buckets of a histogram."""
+    window = {"query": series, "start": "0", "end": str(time.time() + 3600)}
+    async with client.get(f"{url}/api/v1/query_exemplars", params=window) as answer:
+        said = await answer.json()
+    return {one["labels"]["request_id"] for row in said["data"] for one in row["exemplars"]}
 
 
 async def until(client, url, query, least):
@@ -136,6 +146,9 @@ async def test_every_query_of_the_dashboard_and_of_the_rules_finds_what_it_is_ab
                 await ask(front.client, url, rule["expr"])
                 missing = [one for one in selectors(rule["expr"]) if not await ask(front.client, url, one)]
                 assert missing == [], rule["alert"]
+            shown = await examples(front.client, url, "sluicegate_request_duration_seconds_bucket")
+            assert shown
+            assert shown <= {event["id"] for event in front.requests}
             firing = {one["metric"]["alertname"] for one in await ask(front.client, url, 'ALERTS{alertstate="firing"}')}
             # The first charges of the proxy's life are increases, too: their series were there before.
             assert {"SluicegateBudgetExhausted", "SluicegateCallsWithoutPrice"} <= firing

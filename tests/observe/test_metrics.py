@@ -129,3 +129,22 @@ def test_many_teams_and_models_stay_within_the_bound():
     assert metrics.total("spent_credits_total") == 200 * 50
     # Every team was there before its first call, so none of them is lost in the crowd.
     assert ("sluicegate_spent_credits_total", "_none", "team-199") in shown
+
+
+def test_a_bucket_shows_the_latest_request_that_fell_into_it():
+    metrics = Metrics(process=False)
+    for example, value in (
+        ("first", 0.02),
+        ("second", 0.02),
+        ("a" * 101, 0.02),
+        ("0af7651916cd43dd8448eb211c80319c", 7),
+    ):
+        metrics.observe("request_duration_seconds", "chat", "miss", value=value, example=example)
+    text, _ = metrics.render("application/openmetrics-text; version=1.0.0")
+    lines = [line for line in text.decode().splitlines() if " # " in line]
+    assert [line.partition(" # ")[2].split()[0] for line in lines] == [
+        '{request_id="second"}',
+        '{trace_id="0af7651916cd43dd8448eb211c80319c"}',
+    ]
+    assert 'le="0.025"' in lines[0]
+    assert b"request_id" not in metrics.render("text/plain")[0]

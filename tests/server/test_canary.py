@@ -1,20 +1,28 @@
-"""Secrets and prompts driven through every route and every refusal are in no output: log, metrics, errors, admin pages."""
+"""Secrets and prompts driven through every route and every refusal are in no output: log, audit, metrics, errors, pages,
+the whole admin API, spans, and the files of the data folder with their copies.
+"""
 
 import hashlib
+import time
 import traceback
 
 import orjson
 import pytest
 
 from proxy.admin.page.table import VIEWS
+from proxy.admin.table import CALLS
 from proxy.config.settings import LogFormat, LogLevel
 from proxy.core.policy import KeyRef, Policy, Team
 from proxy.observe.log import RequestLog
 from proxy.server.routes import ROUTES
+from proxy.stores.ledger.sqlite import SqliteLedger
+from tests.collector import collecting
 from tests.proxies import CHAT, proxied
 from tests.raw import Raw, request
 
 VIRTUAL, GATEWAY, PROMPT = "canary-virtual-key-1234567", "sk-emu-alpha-1", "canary-prompt-text"
+TOOL = "canary-tool-that-nobody-has"
+"""A name that a caller made up: the books keep it, and nothing has it as a label."""
 POLICY = Policy(
     teams={"red": Team("red", (KeyRef("laptop", hashlib.sha256(VIRTUAL.encode()).digest()),))}, open_team=None
 )
@@ -23,7 +31,7 @@ BODIES = {
     "native": {"model": "claude-sonnet-x", "max_tokens": 16},
     "native-count": {"model": "claude-sonnet-x"},
     "responses": {"model": "gpt-4o-mini"},
-    "mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": PROMPT, "arguments": {"q": PROMPT}}},
+    "mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": TOOL, "arguments": {"q": PROMPT}}},
 }
 FAULTS = (None, "402", "1010", "html", "html200", "cut", "reset-before-head", "empty-body", "error-midway", "redirect")
 
@@ -37,9 +45,21 @@ def body_of(name, *, stream):
 
 
 @pytest.mark.parametrize("level", ["debug"])
-async def test_no_secret_and_no_prompt_is_in_any_output(gateway, level):
+async def test_no_secret_and_no_prompt_is_in_any_output(gateway, level, tmp_path):
     lines: list[bytes] = []
-    async with proxied(gateway.url, POLICY, auth="keys", key=GATEWAY) as front:
+    ledger = await SqliteLedger.open(tmp_path / "ledger.db", now_s=time.time())
+    async with (
+        collecting() as collector,
+        proxied(
+            gateway.url,
+            POLICY,
+            auth="keys",
+            key=GATEWAY,
+            ledger=ledger,
+            data=str(tmp_path),
+            otlp_endpoint=collector.url,
+        ) as front,
+    ):
         front.running.parts.log.__init__(lines.append, form=LogFormat.JSON, level=LogLevel(level))
         seen: list[bytes] = []
         for fault in FAULTS:
@@ -64,14 +84,30 @@ async def test_no_secret_and_no_prompt_is_in_any_output(gateway, level):
         malformed.close()
         pages = [view.path.format(team="red") for view in VIEWS]
         twins = [view.twin.format(team="red") for view in VIEWS]
-        for page in (*pages, *twins, "/metrics", "/healthz", "/readyz"):
-            async with front.client.get(front.running.admin_url + page) as answer:
+        status, issued = await front.admin("POST", "/api/keys", {"team": "red", "note": "canary"})
+        assert status == 200
+        assert (await front.admin("POST", "/api/ledger/backup"))[0] == 200
+        exports = [row.path for row in CALLS if row.method == "GET" and "{" not in row.path]
+        metrics = {"Accept": "application/openmetrics-text; version=1.0.0"}
+        for page in (*pages, *twins, *exports, "/metrics", "/healthz", "/readyz"):
+            async with front.client.get(front.running.admin_url + page, headers=metrics) as answer:
+                assert answer.status in {200, 503}, page
                 seen.append(await answer.read())
+                if page == "/metrics":
+                    labels = seen[-1]
         assert repr(front.running.parts.settings).count(GATEWAY) == 0
+    files = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert any("backups" in path.parts for path in files)
     assert len(lines) > 200
-    for canary in (VIRTUAL, "canary-wrong-key", GATEWAY, PROMPT):
-        assert canary.encode() not in b"".join(lines), canary
-        assert canary.encode() not in b"".join(seen), canary
+    assert any(b'"audit"' in line for line in lines)
+    assert len(collector.spans) > 200
+    assert TOOL.encode() not in b"".join([labels, *lines, *collector.raw])
+    canaries = (VIRTUAL, "canary-wrong-key", GATEWAY, PROMPT, issued["key"])
+    for canary in map(str.encode, canaries):
+        assert canary not in b"".join(lines), canary
+        assert canary not in b"".join(seen), canary
+        assert canary not in b"".join(collector.raw), canary
+        assert not [path for path, held in files.items() if canary in held], canary
 
 
 async def test_a_fault_of_ours_tells_its_place_to_the_log_and_nothing_to_the_caller(gateway):
