@@ -18,7 +18,7 @@ from proxy.core import jsonrpc
 from proxy.core.body import Dialect as BodyKind
 from proxy.core.splice import members, splice
 from proxy.core.toollist import CALL, LIST, Page, merged, page_of
-from proxy.errors import UPSTREAM
+from proxy.errors import UPSTREAM, ProxyError
 from proxy.mcp import answers, local, newer
 from proxy.server import replies
 from proxy.server.call import Call
@@ -68,6 +68,28 @@ async def answer(call: Call, parts: Parts, within: Within) -> web.StreamResponse
         return await _hand_on(call, parts, within)
     unknown = jsonrpc.error(said.id, jsonrpc.METHOD_NOT_FOUND, f"Method not found: {str(said.method)[:200]}")
     return _told(call, parts, unknown)
+
+
+async def foretold(call: Call, parts: Parts) -> web.StreamResponse | None:
+    """As `answer`, but no suite is asked: an empty answer stands for a list.
+
+    Raises ProxyError for a name that no list had yet.
+    """
+    call.facts = await parts.judge.facts(call.body, BodyKind.MCP)
+    if (here := local.answer(call, parts)) is not None:
+        return here
+    if call.mcp is None or call.mcp.method != CALL:
+        return web.Response()
+    name = call.mcp.tool or ""
+    found = _lookup(name, call, parts)
+    if found is None:
+        raise ProxyError(
+            "bad_request",
+            f"No list of tools since the proxy's start has {name[:200]!r}, and a real call would ask all suites for "
+            "theirs. Call tools/list once and ask again, or ask about the suite's own path, /v1/mcp/SUITE.",
+        )
+    _give(call, *found)
+    return None
 
 
 def _told(call: Call, parts: Parts, message: bytes) -> web.Response:
@@ -179,12 +201,16 @@ async def _hand_on(call: Call, parts: Parts, within: Within) -> web.StreamRespon
     if found is None:
         unknown = jsonrpc.error(call.rpc_id, jsonrpc.INVALID_PARAMS, f"Unknown tool: {name[:200]}")
         return _told(call, parts, unknown)
-    suite, tool = found
+    _give(call, *found)
+    return None
+
+
+def _give(call: Call, suite: str, tool: str) -> None:
+    """From here on it is a call of that suite, under the suite's own name for the tool."""
     params = members(call.body)["params"]
     spelt = members(call.body[params.start : params.end])["name"]
     call.body = splice(call.body, [(params.start + spelt.start, params.start + spelt.end, orjson.dumps(tool))])
     call.match = Match(ROUTE["mcp"], {"suite": quote(suite, safe="")}, "")
-    return None
 
 
 def _lookup(name: str, call: Call, parts: Parts) -> tuple[str, str] | None:

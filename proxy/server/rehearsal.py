@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final
 
+from aiohttp import web
+
 from proxy.config.settings import Credential
 from proxy.core.accounts import Refusal, Standing
 from proxy.core.policy import Team
 from proxy.errors import ProxyError
+from proxy.mcp import merged
 from proxy.server import pipeline
 from proxy.server.budgets import over_budget
 from proxy.server.cache import Caching
@@ -63,10 +66,19 @@ class Rehearsed:
         return min(acting, key=lambda one: one.left, default=None)
 
 
+async def _merged(call: Call, parts: Parts) -> web.StreamResponse | None:
+    """The server of all suites, without asking them."""
+    if call.match is None or call.match.route.name != "merged":
+        return None
+    return await merged.foretold(call, parts)
+
+
 def _stages() -> Iterator[tuple[str, pipeline.Stage]]:
     """Those before admission, without those that answer from the cache, join other calls or make some of their own."""
     before = takewhile(lambda stage: stage[0] != "admit", pipeline.STAGES)
-    return (stage for stage in before if stage[0] != "recall" and stage[1] is not pipeline.merged)
+    for name, stage in before:
+        if name != "recall":
+            yield name, _merged if stage is pipeline.merged else stage
 
 
 async def rehearse(inbound: Imagined, caller: Caller, parts: Parts) -> Rehearsed:

@@ -98,6 +98,19 @@ async def test_a_tool_call_is_told_with_its_price(desk):
     assert [entry.credits for entry in desk.front.entries if isinstance(entry, Hold)] == [credits_of(2)]
 
 
+async def test_a_tool_of_the_server_of_all_suites_is_told_as_one_of_its_suite(desk):
+    named = TOOL | {"params": TOOL["params"] | {"name": f"calc__{TOOL['params']['name']}"}}
+    told = await desk.explained("/v1/mcp", named, {**KEY, **MCP})
+    assert "tools/list" in told["refused"]["message"]
+    await desk.real("/v1/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, {**KEY, **MCP})
+    told = await desk.explained("/v1/mcp", named, {**KEY, **MCP})
+    alone = await desk.explained("/v1/mcp/calc", TOOL, {**KEY, **MCP})
+    assert told["refused"] is None
+    for part in ("ceiling", "rules", "limits", "binding"):
+        assert told[part] == alone[part]
+    assert (await desk.real("/v1/mcp", named, {**KEY, **MCP})).status == 200
+
+
 async def test_a_video_that_does_not_fit_is_refused_word_for_word(desk):
     told = await desk.explained("/v1/video/generation", VIDEO)
     assert (told["ceiling"]["credits"], told["refused"]) == ("600", None)
