@@ -7,8 +7,10 @@ SHELL := /bin/sh
 VENV := .venv
 # Real clients of the older MCP line cannot live beside those of the newer one; tests/journeys runs them from here.
 MCP1 := .venv-mcp1
-# aider pins all it needs to the digit; tests/clients runs it from here, and JavaScript from beside its lock.
+# aider pins all it needs to the digit, and fastmcp brings much of its own; tests/clients runs them from here, and
+# JavaScript from beside its lock.
 AIDER := .venv-aider
+FASTMCP := .venv-fastmcp
 # The browser's driver, for tests/browser.
 PAGE := .venv-page
 JS := tests/clients/js
@@ -37,7 +39,7 @@ KILLS ?= 10000
 crash: $(VENV)/ready  ## kill the proxy KILLS times in the middle of traffic, and check the books after each
 	$(CLEAN_ENV) $(BIN)/python -m tests.crash --kills $(KILLS) $(ARGS)
 
-clients: $(VENV)/ready $(JS)/node_modules/ready  ## run real SDKs and coding agents through the proxy; they take 2 GB
+clients: $(VENV)/ready $(JS)/node_modules/ready $(FASTMCP)/ready  ## run real SDKs and coding agents through the proxy; they take 2 GB
 	@$(MAKE) --no-print-directory $(AIDER)/ready || echo "AIDER WAS NOT INSTALLED, and its tests do not run; it needs Python 3.10 to 3.12." >&2
 	$(CLEAN_ENV) $(BIN)/python -m pytest -n 2 --dist loadfile tests/clients $(ARGS)
 
@@ -60,7 +62,7 @@ bench: $(VENV)/ready  ## measure the proxy beside others, and write bench/RESULT
 	$(CLEAN_ENV) $(BIN)/python -m bench
 
 clean:  ## take away what these commands made
-	rm -rf $(VENV) $(MCP1) $(AIDER) $(PAGE) $(JS)/node_modules .venv-lock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(MCP1) $(AIDER) $(FASTMCP) $(PAGE) $(JS)/node_modules .venv-lock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find proxy tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 lock: | found-python  ## renew every constraints file
@@ -68,6 +70,7 @@ lock: | found-python  ## renew every constraints file
 	$(call compile,constraints.txt,build,--all-extras --group test --group check pyproject.toml)
 	$(call compile,constraints-mcp1.txt,mcp1,)
 	$(call compile,tests/clients/constraints-aider.txt,aider,)
+	$(call compile,tests/clients/constraints-fastmcp.txt,fastmcp,)
 	$(call compile,tests/browser/constraints.txt,page,)
 
 # The first lines of a lock say what it is for; `#:` lines name what it holds beside the project's own lists.
@@ -98,6 +101,10 @@ $(JS)/node_modules/ready: $(JS)/package.json $(JS)/package-lock.json
 
 $(AIDER)/ready: tests/clients/constraints-aider.txt | found-python
 	$(call install,$(AIDER),tests/clients/constraints-aider.txt)
+	touch $@
+
+$(FASTMCP)/ready: tests/clients/constraints-fastmcp.txt | found-python
+	$(call install,$(FASTMCP),tests/clients/constraints-fastmcp.txt)
 	touch $@
 
 $(PAGE)/ready: tests/browser/constraints.txt | found-python

@@ -12,7 +12,10 @@ from typing import Final
 HERE: Final = Path(__file__).parent
 JS: Final = HERE / "js"
 PACKAGES: Final = JS / "node_modules"
+NODE: Final = PACKAGES / ".bin" / "node"
+"""A newer Node.js than the machine may have, for what needs it."""
 AIDER_HOME: Final = HERE.parents[1] / ".venv-aider"
+FASTMCP_HOME: Final = HERE.parents[1] / ".venv-fastmcp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,10 @@ ROSTER: Final[Mapping[str, Client]] = {client.name: client for client in (
     Client("mcp-js",        package("@modelcontextprotocol/sdk", "/client/index.js")),
     Client("mcp-remote",    bridge("mcp-remote")),
     Client("supergateway",  bridge("supergateway")),
-    Client("mcp-conformance", (str(PACKAGES / ".bin" / "node"), str(PACKAGES / "@modelcontextprotocol/conformance/dist/index.js"), "--version")),
+    Client("mcp-conformance", (str(NODE), str(PACKAGES / "@modelcontextprotocol/conformance/dist/index.js"), "--version")),
+    Client("mcp-conformance-next", (str(NODE), str(PACKAGES / "conformance-next/dist/index.js"), "--version")),
+    Client("inspector",     (str(NODE), str(PACKAGES / ".bin" / "inspector"), "--version")),
+    Client("fastmcp",       (str(FASTMCP_HOME / "bin" / "python"), "-c", "import fastmcp; print('fastmcp', fastmcp.__version__)")),
     Client("codex",         program("codex")),
     Client("claude",        program("claude")),
     Client("opencode",      program("opencode")),

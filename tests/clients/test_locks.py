@@ -3,6 +3,8 @@
 import json
 import re
 
+import pytest
+
 from tests.clients.roster import HERE, JS
 
 LOCK = json.loads((JS / "package-lock.json").read_text("utf-8"))
@@ -17,13 +19,15 @@ def test_every_package_has_a_hash_and_no_address():
 
 def test_versions_are_exact_and_those_of_the_lock():
     assert LOCK["packages"][""]["dependencies"] == ASKED
-    assert not [version for version in ASKED.values() if not re.fullmatch(r"\d+\.\d+\.\d+", version)]
+    exact = r"(npm:\S+@)?\d+\.\d+\.\d+(-alpha\.\d+)?"
+    assert not [version for version in ASKED.values() if not re.fullmatch(exact, version)]
 
 
-def test_aider_is_locked_with_hashes():
-    text = (HERE / "constraints-aider.txt").read_text("utf-8")
+@pytest.mark.parametrize(("lock", "what"), [("aider", "aider-chat"), ("fastmcp", "fastmcp")])
+def test_what_lives_alone_is_locked_with_hashes(lock, what):
+    text = (HERE / f"constraints-{lock}.txt").read_text("utf-8")
     entries = re.split(r"\n(?=\w)", text)[1:]
-    assert [entry for entry in entries if entry.startswith("aider-chat==")]
+    assert [entry for entry in entries if entry.startswith(f"{what}==")]
     assert not [
         entry for entry in entries if not re.match(r"[\w.-]+==\S+.*--hash=sha256:[0-9a-f]{64}", entry, re.DOTALL)
     ]
