@@ -9,6 +9,7 @@ import orjson
 from proxy.admin.budgets import standing_row
 from proxy.admin.call import Asked, Refused
 from proxy.core.accounts import Why
+from proxy.core.keyring import KeyState
 from proxy.core.pricing import Term, terms
 from proxy.core.slots import Slots
 from proxy.server.asking import waiter_of
@@ -20,6 +21,9 @@ from proxy.units import credit_text, instant_text
 
 BODY_SHOWN: Final = 16_384
 """Bytes of a body for the gateway that are repeated; a longer one is told by its length."""
+
+NO_KEY: Final = "a-new-key"
+"""Stands for the key of a team that has several, or none, where none was named."""
 
 
 async def explain(asked: Asked, parts: Parts) -> dict[str, Any]:
@@ -71,7 +75,7 @@ def _caller(asked: Asked, parts: Parts) -> Caller:
     if team_name is not None and team_name not in policy.teams:
         raise Refused(404, f"there is no team {team_name!r}; known are {', '.join(policy.teams)}")
     if key_id is None:
-        return Caller() if team_name is None else Caller(policy.teams[team_name], "explain")
+        return Caller() if team_name is None else Caller(policy.teams[team_name], _its_only_key(team_name, parts))
     teams = {team.name for team in policy.teams.values() for key in team.keys if key.id == key_id}
     if (issued := parts.keys.ring.issued.get(key_id)) is not None and issued.team in policy.teams:
         teams.add(issued.team)
@@ -81,6 +85,17 @@ def _caller(asked: Asked, parts: Parts) -> Caller:
         known = f"teams {', '.join(sorted(teams))} have" if teams else "no team has"
         raise Refused(404, f"{known} a key with the id {key_id!r}; say which team")
     return Caller(policy.teams[teams.pop()], key_id)
+
+
+def _its_only_key(team: str, parts: Parts) -> str:
+    """The id of the one key a team has, so that accounts of a key are those it has; else that of a key nobody used."""
+    written = {key.id for key in parts.state.policy.teams[team].keys}
+    now_s = parts.wall()
+    issued = {
+        name for name, one in parts.keys.ring.issued.items() if one.team == team and one.state(now_s) is KeyState.ACTIVE
+    }
+    known = written | issued
+    return known.pop() if len(known) == 1 else NO_KEY
 
 
 def _rules(done: Rehearsed) -> Iterator[dict[str, Any]]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from proxy.cli.columns import columns
+from proxy.cli.columns import columns, spoken_words
 from proxy.cli.desk import desk_of, path_of, print_json, whoami, with_desk
 
 
@@ -35,8 +35,7 @@ def show(name: str, as_json: bool, **given: Any) -> int:
     if as_json:
         print_json(said)
         return 0
-    words = ", ".join(f"{word}: {value}" for word, value in said["says"].items())
-    print(f"{said['name']}  ({said['source']})", f"  {words}", "", sep="\n")
+    print(f"{said['name']}  ({said['source']})", f"  {spoken_words(said['says'])}", "", sep="\n")
     print(columns(_HEAD, _rows(said), right=(2, 3, 4, 5)))
     if (service := said.get("service")) is not None:
         print(f"\nThe service counts {service['used']} credits this month, {service['elsewhere']} of them not spent")

@@ -1,6 +1,8 @@
-"""Rows for a person: columns as wide as their widest cell, nothing that steers a terminal."""
+"""Rows and values for a person: columns as wide as their widest cell, nothing that steers a terminal."""
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 from unicodedata import east_asian_width
 
 
@@ -23,3 +25,13 @@ def _width(text: str) -> int:
 def _padded(text: str, width: int, *, end: bool) -> str:
     spare = " " * (width - _width(text))
     return spare + text if end else text + spare
+
+
+def spoken_words(words: Mapping[str, Any]) -> str:
+    """What a rule says, in one line."""
+    return ", ".join(f"{name}: {spoken_value(value)}" for name, value in words.items())
+
+
+def spoken_value(value: Any) -> str:
+    """A value as a policy file would have it; "-" for none."""
+    return "-" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -94,7 +94,7 @@ def _read(path: Path) -> str:
 def _lines(said: dict[str, Any]) -> Iterator[str]:
     request = said["request"]
     yield f"request   {request['method']} {request['path']}, route {request['route'] or 'unknown'}"
-    yield f"caller    team {said['team'] or 'unknown'}, key {said['key'] or 'unknown'}"
+    yield f"caller    team {said['team'] or 'unknown'}, key {said['key'] or 'unknown'}{_unnamed(said['key'])}"
     for rule in said["rules"]:
         yield f"{rule['kind']:8}  {rule['name']}  ({rule['source']})"
     yield from _ceiling(said)
@@ -104,6 +104,12 @@ def _lines(said: dict[str, Any]) -> Iterator[str]:
         yield f"wait      for {said['wait']['for']}, {said['wait']['at_most_s']:g} s at most"
     yield from _cache(said["cacheable"])
     yield from _verdict(said)
+
+
+def _unnamed(key: str | None) -> str:
+    from proxy.admin.explain import NO_KEY
+
+    return " (none was named; name one with --key to see its accounts)" if key == NO_KEY else ""
 
 
 def _ceiling(said: dict[str, Any]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from proxy.cli.columns import columns, spoken_value, spoken_words
 from proxy.cli.desk import desk_of, path_of, print_json, with_desk
 from proxy.cli.flags import fail, read_settings
 from proxy.config.problem import Problems
@@ -44,9 +45,7 @@ def show(folder: Path | None, config: Path | None, as_json: bool) -> int:
     if as_json:
         print_json([said.plain for said in rules])
         return 0
-    from proxy.cli.columns import columns
-
-    rows = [(said.kind, said.name, _words(said.words) or "free", said.source or "default") for said in rules]
+    rows = [(said.kind, said.name, spoken_words(said.words) or "free", said.source or "default") for said in rules]
     print(columns(("kind", "name", "says", "where"), rows))
     return 0
 
@@ -114,13 +113,5 @@ def _lines(found: "Iterable[Difference]") -> list[str]:
         where = f"  ({one.rule.source})" if one.rule.source else ""
         lines.append(f"{mark} {one.rule.kind} {one.rule.name}{where}")
         for name, (was, becomes) in one.changed.items():
-            lines.append(f"    {name}: {_value(was)} -> {_value(becomes)}")
+            lines.append(f"    {name}: {spoken_value(was)} -> {spoken_value(becomes)}")
     return lines
-
-
-def _words(words: "Any") -> str:
-    return ", ".join(f"{name}: {_value(value)}" for name, value in words.items())
-
-
-def _value(value: Any) -> str:
-    return "-" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -5,6 +5,7 @@ import hashlib
 import orjson
 import pytest
 
+from proxy.admin.explain import NO_KEY
 from proxy.config.policyfile import load_policies
 from proxy.core.ledger import Hold
 from proxy.core.policy import Policy, Team
@@ -153,6 +154,11 @@ async def test_somebody_else_may_be_imagined_to_call(desk):
     for who in ({"team": "red", "key": "ci"}, {"key": "ci"}):
         told = await desk.explain(path="/v1/chat/completions", body=CHAT, **who)
         assert (told["team"], told["key"], told["refused"]) == ("red", "ci", None)
+    told = await desk.explain(path="/v1/chat/completions", body=CHAT, team="red")
+    assert told["key"] == "ci", "a team with one key is that key"
+    await desk.front.admin("POST", "/api/keys", {"team": "red", "id": "second"})
+    told = await desk.explain(path="/v1/chat/completions", body=CHAT, team="red")
+    assert told["key"] == NO_KEY
     assert (await desk.explain(404, path="/v1/models", team="rde"))["error"].startswith("there is no team 'rde'")
     assert "no team has a key" in (await desk.explain(404, path="/v1/models", key="cd"))["error"]
     assert (await desk.explain(400))["error"] == "path is missing: expected text"

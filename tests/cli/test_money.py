@@ -68,6 +68,13 @@ def test_a_correction_shows_in_budgets_usage_and_export(shown):
     assert shown("ledger", "verify") == "The books add up.\n"
 
 
+def test_what_a_budget_says_is_shown_as_a_file_would_say_it(shown):
+    said = shown("budget", "show", "each")
+    assert "each: key" in said
+    assert "'" not in said
+    assert "None" not in said
+
+
 def test_a_correction_needs_a_reason(shown, capsys):
     assert run_command(["budget", "adjust", "month", "--team", "red", "--credits", "1"]) == 64
     assert "--reason" in capsys.readouterr().err
