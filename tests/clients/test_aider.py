@@ -16,8 +16,11 @@ def aider(person, needs):
     needs("aider")
     follow(".aider.conf.yml", person.work, person.url)
 
+    # It asks at temperature 0, so a question that was answered before would be answered by the cache.
+    asked = f"{QUESTION} It is for {person.home.name}."
+
     def turn():
-        flags = ("--no-git", "--no-pretty", "--yes-always", "--message", QUESTION)
+        flags = ("--no-git", "--no-pretty", "--yes-always", "--message", asked)
         done = person.runs(str(AIDER_HOME / "bin" / "aider"), *flags, LITELLM_LOCAL_MODEL_COST_MAP="True")
         assert done.code == 0, done.err
         return done.out
