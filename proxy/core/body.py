@@ -48,7 +48,7 @@ class Facts(NamedTuple):
                  above 0. A bound under another name bounds nothing.
     thinking_max: most tokens of thinking that come on top of it, in a dialect where they do.
     stored:      `store` is neither absent, null nor false.
-    conversation: the call reads and writes a conversation that the gateway keeps.
+    conversation: the call reads and writes a conversation that the gateway keeps, of this id in a Responses call.
     references:  parts that name a file id or a URL instead of carrying their data.
     text_bytes:  UTF-8 bytes of all text and names, `_SCALAR_BYTES` per other value, without the media's base64.
     characters:  code points of a text `input` (speech is bounded by them).
@@ -81,6 +81,7 @@ class Facts(NamedTuple):
     digest: bytes
     call: Call | None = None
     conversation: bool = False
+    conversation_id: str | None = None
 
 
 def judge(body: bytes, dialect: Dialect) -> Facts:
@@ -249,6 +250,7 @@ def _facts(tree: Mapping[str, Any], text_bytes: int, digest: bytes, call: Call |
         digest=digest,
         call=call,
         conversation=_is_set(tree, "conversation"),
+        conversation_id=_conversation(tree) if dialect is Dialect.RESPONSES else None,
     )
 
 
@@ -284,6 +286,17 @@ def _text(tree: Mapping[str, Any], name: str) -> str | None:
     if value is None or isinstance(value, str):
         return value
     raise ProxyError("bad_request", f"{name} must be text.")
+
+
+def _conversation(tree: Mapping[str, Any]) -> str | None:
+    """The id of a conversation, which stands alone or in an object. Raises ProxyError for anything else."""
+    if not _is_set(tree, "conversation"):
+        return None
+    value = tree["conversation"]
+    value = value.get("id") if isinstance(value, dict) else value
+    if value is None or isinstance(value, str):
+        return value
+    raise ProxyError("bad_request", "conversation must be text, or an object with an id that is text.")
 
 
 def _length(value: object) -> int:

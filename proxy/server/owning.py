@@ -25,6 +25,8 @@ def _ids(call: Call) -> Iterator[str]:
         yield call.match.values["id"]
     if call.facts is not None and call.facts.previous_response_id:
         yield call.facts.previous_response_id
+    if call.facts is not None and call.facts.conversation_id:
+        yield call.facts.conversation_id
 
 
 def passes_unknown(call: Call, parts: Parts) -> bool:

@@ -60,6 +60,21 @@ async def test_an_id_nobody_was_given_is_refused_unless_the_policy_passes_it(gat
         assert len(gateway.journal) == asked
 
 
+@pytest.mark.parametrize("conversation", ["conv_1", {"id": "conv_1"}])
+@pytest.mark.parametrize(("unknown", "asked"), [(None, 0), (UnknownIds.PASS, 1)])
+async def test_a_conversation_that_no_team_was_given_is_refused_unless_the_policy_passes_it(
+    gateway, conversation, unknown, asked
+):
+    async with proxied(gateway.url, policy(unknown), auth="keys") as front:
+        body = {**RESPONSE, "conversation": conversation}
+        reply = await front.post("/v1/responses", body, headers=bearer("red"))
+        assert len(gateway.journal) == asked
+        if not asked:
+            assert (reply.status, reply.error["reason"]) == (404, "not_yours")
+        odd = await front.post("/v1/responses", {**RESPONSE, "conversation": {"id": [1]}}, headers=bearer("red"))
+        assert (odd.status, odd.error["reason"]) == (400, "bad_request")
+
+
 async def test_an_id_is_owned_before_its_first_byte_is_sent(gateway):
     gateway.set_fault("slow", gate="rest", at=2)
     async with proxied(gateway.url) as front:
