@@ -19,7 +19,9 @@ from typing import Final
 
 import uvloop
 
-from bench.candidates import CANDIDATES, HOME, KEY, ROOT, Candidate, Place
+from bench import beside
+from bench.beside import COMMANDS
+from bench.candidates import CANDIDATES, HOME, ROOT, Candidate, Place
 from bench.install import weigh
 from bench.load import Target, question
 from bench.machine import load_average
@@ -53,7 +55,7 @@ class Started:
     def __init__(self, candidate: Candidate, gateway: Gateway) -> None:
         place = Place(free_port(), gateway.port, free_port())
         self.gateway: Final = gateway
-        self.target: Final = Target(place.port, KEY, candidate.headers(place))
+        self.target: Final = Target(place.port, candidate.key, candidate.headers(place))
         self.admin: Final = place.admin
         log = HOME / f"{candidate.command.__module__.rpartition('.')[2]}.log"
         self.process: Final = Process.start(
@@ -96,6 +98,10 @@ def main() -> None:
         for started in heavy.values():
             started.process.end()
         gateway.process.end()
+    if not (QUICK or ONLY or WHO):
+        for command in COMMANDS:
+            taken.beside.append(beside.run(command))
+            write(taken, RESULTS)
 
 
 def _asked_for() -> Iterable[Candidate]:
@@ -141,17 +147,18 @@ def _round(number: int, present: list[Candidate], gateway: Gateway, heavy: dict[
                 continue
             time.sleep(0.5)
             rest = {"start s": started.start_s, "rest MiB": started.process.memory_mib()}
-            cells = _cells(candidate.name, started.subject(), heavy=False, relays=candidate.relays)
+            cells = _cells(candidate.name, started.subject(), heavy=False, relays=candidate.relays, only=candidate.only)
             figures[candidate.name] = {"start": rest, **cells}
             started.process.end()
         _tell(number, candidate.name, figures[candidate.name])
     return figures
 
 
-def _cells(name: str, subject: Subject, *, heavy: bool, relays: bool) -> dict[str, Figures]:
+def _cells(name: str, subject: Subject, *, heavy: bool, relays: bool, only: tuple[str, ...] = ()) -> dict[str, Figures]:
     got: dict[str, Figures] = {}
     for cell_name, cell in CELLS.items():
-        wanted = (not ONLY or cell_name in ONLY) and (not cell.who or name in cell.who)
+        asked_for = (not ONLY or cell_name in ONLY) and (not only or cell_name in only)
+        wanted = asked_for and (not cell.who or name in cell.who)
         if not wanted or (heavy and not cell.heavy) or (cell.streams and not relays):
             continue
         try:

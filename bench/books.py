@@ -4,8 +4,8 @@
     python -m bench.books --entries 1000000       fewer of them
     python -m bench.books --teams 1               one team
 
-The entries are made with SQL, as months of calls would have left them; nothing here is a cell of `make bench`, because
-making the file takes minutes and a gigabyte or three.
+The entries are made with SQL, as months of calls would have left them. `make bench` has a smaller file (the candidate
+"sluicegate grown"), because making this one takes minutes and a gigabyte or three.
 """
 
 import argparse
@@ -23,11 +23,12 @@ from typing import Final
 
 import aiohttp
 
-from bench.candidates import ROOT
 from bench.process import CANDIDATE_CORE, OTHER_CORE, Process, free_port
 from proxy.stores.ledger import schema
 from proxy.stores.ledger.rows import QUARTER_S
 from proxy.stores.ledger.sqlite import SqliteLedger
+
+ROOT: Final = Path(__file__).resolve().parent.parent
 
 KEYS: Final = 10
 """Virtual keys of each team; a budget keeps an account for each."""
@@ -90,12 +91,13 @@ def policy(teams: int) -> str:
     )
 
 
-def _key(team: int) -> str:
+def key(team: int) -> str:
+    """The key that a team is asked with."""
     return f"sk-bench-{team}"
 
 
 def _digest(team: int) -> str:
-    return f'"{hashlib.sha256(_key(team).encode()).hexdigest()}"'
+    return f'"{hashlib.sha256(key(team).encode()).hexdigest()}"'
 
 
 async def measure(folder: Path, teams: int) -> tuple[float, float, float]:
@@ -114,7 +116,7 @@ async def measure(folder: Path, teams: int) -> tuple[float, float, float]:
             first_s = await _first(client, port, ours.popen, began_s)
             took_ms, url = [], f"http://127.0.0.1:{port}/v1/chat/completions"
             for number in range(CALLS):
-                headers = {"x-api-key": _key(number % teams)}
+                headers = {"x-api-key": key(number % teams)}
                 sent_s = time.perf_counter()
                 async with client.post(url, json=BODY, headers=headers) as reply:
                     await reply.read()

@@ -1,13 +1,19 @@
 """Who is measured: a table of candidates, how each is set up, and why one may be missing."""
 
+import asyncio
 import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from bench import books
+from bench.gateway import COMPLETION
+from proxy.stores.ledger.sqlite import SqliteLedger
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 HOME: Final = ROOT / "build" / "bench"
@@ -31,6 +37,21 @@ http {{
       proxy_pass http://gateway; proxy_http_version 1.1; proxy_set_header Connection "";
       proxy_buffering off; proxy_read_timeout 600s;
     }}
+  }}
+}}
+"""
+
+# A file is served to GET alone, so a POST is led to it by way of its own refusal.
+NGINX_STATIC_CONF: Final = """
+daemon off; master_process off; pid {home}/nginx-static.pid; error_log stderr crit;
+events {{ worker_connections 8192; }}
+http {{
+  access_log off; keepalive_requests 100000000; keepalive_timeout 600s; client_max_body_size 30m;
+  client_body_temp_path {home}/nginx-body; proxy_temp_path {home}/nginx-proxy; fastcgi_temp_path {home}/nginx-f;
+  uwsgi_temp_path {home}/nginx-u; scgi_temp_path {home}/nginx-s; open_file_cache max=10;
+  server {{
+    listen 127.0.0.1:{port} backlog=4096; root {home}/static; default_type application/json;
+    location / {{ error_page 405 =200 /answer.json; try_files /answer.json =404; }}
   }}
 }}
 """
@@ -76,6 +97,8 @@ class Candidate:
     heavy:      so slow that a start for every round and the largest numbers of callers would take the whole run.
     headers:    lines its callers send besides the key.
     patience_s: longest time from start to a first answer.
+    only:       cells it is for; empty: all.
+    key:        what its callers show.
     """
 
     name: str
@@ -87,12 +110,14 @@ class Candidate:
     env: Mapping[str, str] = field(default_factory=dict)
     headers: Callable[[Place], tuple[str, ...]] = lambda _: ()
     patience_s: float = 20.0
+    only: tuple[str, ...] = ()
+    key: str = KEY
 
 
-def _sluicegate(place: Place) -> list[str]:
+def _sluicegate(place: Place, policies: Path = POLICIES) -> list[str]:
     gateway, listen, admin = (f"127.0.0.1:{port}" for port in (place.gateway, place.port, place.admin))
     return [
-        *(sys.executable, "-m", "proxy", "serve", "--log-format", "json", "--policies", str(POLICIES)),
+        *(sys.executable, "-m", "proxy", "serve", "--log-format", "json", "--policies", str(policies)),
         *(
             "--data",
             str(HOME / "data" / str(place.port)),
@@ -104,6 +129,41 @@ def _sluicegate(place: Place) -> list[str]:
             admin,
         ),
     ]
+
+
+TEAMS: Final = 1000
+ENTRIES: Final = int(os.environ.get("ENTRIES", "200000"))
+_GROWN: Final = HOME / "grown"
+
+
+def _grown_set_up() -> str | None:
+    """Rules of a thousand teams, and a ledger as months of their calls would have left it."""
+    books_file = _GROWN / f"ledger-{ENTRIES}.db"
+    (_GROWN / "rules").mkdir(parents=True, exist_ok=True)
+    (_GROWN / "rules" / "bench.yaml").write_text(books.policy(TEAMS))
+    if not books_file.exists():
+        asyncio.run(_new_books(books_file))
+        books.fill(books_file, ENTRIES, TEAMS, time.time())
+    return None
+
+
+async def _new_books(path: Path) -> None:
+    await (await SqliteLedger.open(path, now_s=time.time())).close()
+
+
+def _grown(place: Place) -> list[str]:
+    data = HOME / "data" / str(place.port)
+    data.mkdir(parents=True)
+    shutil.copyfile(_GROWN / f"ledger-{ENTRIES}.db", data / "ledger.db")
+    return _sluicegate(place, _GROWN / "rules")
+
+
+def _nginx_static(place: Place) -> list[str]:
+    (HOME / "static").mkdir(exist_ok=True)
+    (HOME / "static" / "answer.json").write_bytes(COMPLETION)
+    conf = HOME / "nginx-static.conf"
+    conf.write_text(NGINX_STATIC_CONF.format(home=HOME, port=place.port))
+    return [shutil.which("nginx") or "/usr/sbin/nginx", "-p", str(HOME), "-c", str(conf)]
 
 
 def _relay(place: Place) -> list[str]:
@@ -197,11 +257,22 @@ RELAY: Final = Candidate("aiohttp relay", "a bare relay of aiohttp's server and 
 FIXED: Final = Candidate("aiohttp fixed", "aiohttp's server on uvloop with fixed bytes", _fixed, relays=False)
 NGINX: Final = Candidate("nginx", "nginx as Debian has it, one worker, no buffering, no log", _nginx, _nginx_set_up)
 
+STATIC: Final = Candidate(
+    "nginx static", "nginx with a file of the same bytes", _nginx_static, _nginx_set_up,
+    relays=False, only=("json-1", "json-32"),
+)  # fmt: skip
+GROWN: Final = Candidate(
+    "sluicegate grown", f"this proxy with 1,000 teams, 10,000 accounts, and {ENTRIES:,} entries in its ledger", _grown,
+    _grown_set_up, env=SLUICEGATE.env, only=("teams-1", "scrape"), key=books.key(0), patience_s=60.0,
+)  # fmt: skip
+
 CANDIDATES: Final[tuple[Candidate, ...]] = (
     SLUICEGATE,
+    GROWN,
     RELAY,
     FIXED,
     NGINX,
+    STATIC,
     Candidate(
         "LiteLLM 1.108.7",
         "its newest version, production settings, master key, no database",

@@ -7,6 +7,7 @@ machine tells how long it was on its way.
 """
 
 import asyncio
+import json
 import re
 import sys
 import time
@@ -44,6 +45,41 @@ LAST: Final = (
 )
 
 
+SUITES, TOOLS = 10, 40
+"""Suites, and tools of each."""
+
+
+def _json_answer(value: object) -> bytes:
+    body = json.dumps(value, separators=(",", ":")).encode()
+    return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+
+
+SUITE_LIST: Final = _json_answer({"data": [{"name": f"suite-{number}"} for number in range(SUITES)]})
+TOOL_LIST: Final = _json_answer(
+    {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "result": {
+            "tools": [
+                {
+                    "name": f"tool_{number}",
+                    "description": "Looks a mill up by the name of its river, and says how many stones it has.",
+                    "inputSchema": {
+                        "type": "object",
+                        "properties": {
+                            "river": {"type": "string", "description": "The river's name, as on the map."},
+                            "stones": {"type": "integer", "minimum": 1},
+                        },
+                        "required": ["river"],
+                    },
+                }
+                for number in range(TOOLS)
+            ]
+        },
+    }
+)
+
+
 def chunk(data: bytes) -> bytes:
     """One piece of a chunked body."""
     return b"%x\r\n%b\r\n" % (len(data), data)
@@ -58,6 +94,7 @@ class Gateway(asyncio.Protocol):
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._head = b""
+        self._fixed = ANSWER
         self._body = bytearray()
         self._missing: int | None = None
         self._chunked = False
@@ -104,6 +141,8 @@ class Gateway(asyncio.Protocol):
             self._head = data
             return b""
         self._head = b""
+        line = head.partition(b"\r\n")[0]
+        self._fixed = ANSWER if b"/mcp/" not in line else SUITE_LIST if line.startswith(b"GET") else TOOL_LIST
         length = LENGTH.search(head)
         self._chunked = CHUNKED.search(head) is not None
         self._missing = None if self._chunked else int(length[1]) if length else 0
@@ -112,7 +151,7 @@ class Gateway(asyncio.Protocol):
     def _answer(self) -> None:
         body, self._body, self._missing, self._chunked = bytes(self._body), bytearray(), None, False
         if STREAMED.search(body) is None:
-            self._transport.write(ANSWER)
+            self._transport.write(self._fixed)
             return
         shape = SHAPE.search(body)
         events, every_ms, hold_s, filled = (int(word) for word in shape.groups()) if shape else (20, 0, 0, 0)

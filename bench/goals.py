@@ -71,6 +71,10 @@ def _cpu(name: str) -> Callable[[Round], float | None]:
     return figure(name, "json-32", "cpu us")
 
 
+def _hit(name: str) -> Callable[[Round], float | None]:
+    return figure(name, "hit-32", "cpu us")
+
+
 _EVENT: Final = "cpu us per event"
 _FIRST: Final = "first byte p50 ms"
 _DELAY: Final = "chunk delay p50 ms"
@@ -91,6 +95,28 @@ GOALS: Final[tuple[Goal, ...]] = (
         "CPU of Portkey against ours, 32 callers", "x", 3, 8, more=True,
         value=_ratio(_cpu("Portkey 1.15.2"), _cpu(OURS)),
         limits="Only our own cost. It checks nothing here.",
+    ),
+    Goal(
+        "hits per CPU second against the aiohttp relay, 32 callers", "x", 1.3, 3, more=True,
+        value=_ratio(_cpu("aiohttp relay"), _hit(OURS)),
+        limits="The library's server is a third of it; the rest is key, log line, metrics and the lines of our header.",
+    ),
+    Goal(
+        "hits per CPU second against aiohttp answering fixed bytes, 32 callers", "x", 0.4, 0.75, more=True,
+        value=_ratio(_cpu("aiohttp fixed"), _hit(OURS)),
+        limits="As above.",
+    ),
+    Goal(
+        "hits per CPU second against nginx serving a file, 32 callers", "x", 0.05, 0.1, more=True,
+        value=_ratio(_cpu("nginx static"), _hit(OURS)),
+        limits="As above, and a language.",
+    ),
+    Goal(
+        "p50 of a call with 1,000 teams, 10,000 accounts and old books against one team and none", "x", 1.5, 1.1,
+        value=_ratio(
+            figure("sluicegate grown", "teams-1", "latency p50 ms"), figure(OURS, "json-1", "latency p50 ms")
+        ),
+        limits="Indexes of the ledger are as deep as it is long, and pages of theirs are not in memory yet.",
     ),
     Goal(
         "added p50 of a call, one caller, over the direct call", "ms", 2, 0.7,
@@ -146,10 +172,14 @@ GOALS: Final[tuple[Goal, ...]] = (
         limits="Rendered in a thread, which takes the interpreter lock in turns with the loop, about 20 us a line.",
     ),
     Goal(
+        "longest wait of a neighbour during a scrape, 200 teams and 50 models", "ms", 100, 20,
+        value=figure("sluicegate grown", "scrape", "longest ms"),
+        limits="As above; a metric has 2,000 series at most, whoever calls.",
+    ),
+    Goal(
         "p50 of a caller with 800 stuck connections beside it against alone", "x", 2, 1.2,
         value=figure(OURS, "neighbour", "ratio"),
         limits="Deadlines are one timer each; nothing polls.",
     ),
 )  # fmt: skip
-"""Floors and goals that are not measured here: hits of the cache, which is still to come; growth with teams, limits and
-a large ledger; a fleet on one database."""
+"""Floors and goals of this project; what is measured once a run stands in beside.py."""

@@ -5,6 +5,7 @@ milliseconds.
 """
 
 import asyncio
+import itertools
 import json
 import re
 import time
@@ -43,13 +44,34 @@ class Target:
         return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
-def question(*, stream: str = "", model: str = "bench", characters: int = 0) -> bytes:
-    """A body as an SDK sends it, about 250 bytes. stream: shape of the stream, see gateway.py; empty: no stream."""
+Ask = bytes | Callable[[], bytes]
+"""A whole request, or what makes the next one."""
+
+
+def question(*, stream: str = "", model: str = "bench", characters: int = 0, exact: bool = False) -> bytes:
+    """A body as an SDK sends it, about 250 bytes.
+
+    stream: shape of the stream, see gateway.py; empty: no stream.      exact: deterministic, as a cache wants it.
+    """
     messages = [{"role": "system", "content": "You answer in one sentence, and you say so when you do not know."}]
     messages += [{"role": "user", "content": "x" * 2000}] * (characters // 2000)
     messages += [{"role": "user", "content": stream or "How many stones does the mill have, and who dressed them?"}]
-    asked = {"model": model, "messages": messages, "max_tokens": 200, **({"stream": True} if stream else {})}
+    asked = {"model": model, "messages": messages, "max_tokens": 200}
+    asked |= {"stream": True} if stream else {}
+    asked |= {"temperature": 0} if exact else {}
     return json.dumps(asked, separators=(",", ":")).encode()
+
+
+def respelt(target: Target, body: bytes) -> Callable[[], bytes]:
+    """Makes requests with the same JSON, no two of the next 64,000 spaced alike."""
+    pieces = body.split(b",", 3)
+    numbers = itertools.product(range(40), repeat=3)
+
+    def next_one() -> bytes:
+        spaces = (b" " * count + b"," for count in next(numbers))
+        return target.post(pieces[0] + b"".join(b for pair in zip(spaces, pieces[1:], strict=True) for b in pair))
+
+    return next_one
 
 
 @dataclass(slots=True)
@@ -81,7 +103,7 @@ class Seen:
 class Caller(asyncio.Protocol):
     """One connection that asks, reads its answer to the end, and asks again until told to stop."""
 
-    def __init__(self, request: bytes, seen: Seen, *, once: bool = False) -> None:
+    def __init__(self, request: Ask, seen: Seen, *, once: bool = False) -> None:
         """once: ask one time only, as for streams that are held open."""
         self._request: Final = request
         self._seen: Final = seen
@@ -106,7 +128,7 @@ class Caller(asyncio.Protocol):
         self._streaming = False
         self._first = True
         self._asked_ns = time.monotonic_ns()
-        self.transport.write(self._request)
+        self.transport.write(self._request if isinstance(self._request, bytes) else self._request())
 
     def data_received(self, data: bytes) -> None:
         if self._streaming:
@@ -159,7 +181,7 @@ class Caller(asyncio.Protocol):
         self.transport.abort()
 
 
-async def callers(target: Target, request: bytes, seen: Seen, count: int, *, once: bool = False) -> list[Caller]:
+async def callers(target: Target, request: Ask, seen: Seen, count: int, *, once: bool = False) -> list[Caller]:
     """So many callers, connected and asking; a few at a time, as a full backlog would cost a second."""
     loop = asyncio.get_running_loop()
     asking: list[Caller] = []
@@ -192,11 +214,11 @@ async def _warm(seen: Seen, count: int, warm_s: float) -> None:
 
 
 async def run(
-    target: Target, body: bytes, *, count: int, warm_s: float, seconds: float, cpu: Callable[[], float]
+    target: Target, request: Ask, *, count: int, warm_s: float, seconds: float, cpu: Callable[[], float]
 ) -> Run:
     """So many callers for so long, after a time to warm up."""
     seen = Seen()
-    asking = await callers(target, target.post(body), seen, count)
+    asking = await callers(target, request, seen, count)
     await _warm(seen, count, warm_s)
     seen.clear()
     began_s, used_s = time.monotonic(), cpu()

@@ -1,12 +1,15 @@
 """What is measured of a running candidate: a table of cells, each a coroutine that returns figures by name."""
 
 import asyncio
+import itertools
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from bench.load import Run, Seen, Target, callers, percentile, question, run
+from bench.books import key
+from bench.candidates import TEAMS
+from bench.load import Ask, Run, Seen, Target, callers, percentile, question, respelt, run
 from bench.process import Process
 from bench.stuck import Stuck
 
@@ -38,10 +41,10 @@ class Subject:
             if self.cpu_s() + self.gateway.cpu_s() - used_s < 0.01:
                 return
 
-    async def load(self, body: bytes, count: int) -> Run:
+    async def load(self, asks: Ask, count: int) -> Run:
         """So many callers for the usual time, once it has done with those before."""
         await self.quiet()
-        return await run(self.target, body, count=count, warm_s=0.5, seconds=self.seconds, cpu=self.cpu_s)
+        return await run(self.target, asks, count=count, warm_s=0.5, seconds=self.seconds, cpu=self.cpu_s)
 
 
 def _latency(name: str, values: list[float]) -> Figures:
@@ -49,9 +52,9 @@ def _latency(name: str, values: list[float]) -> Figures:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _json(count: int) -> Callable[[Subject], Coroutine[Any, Any, Figures]]:
+def _json(count: int, asks: Callable[[Target], Ask]) -> Callable[[Subject], Coroutine[Any, Any, Figures]]:
     async def cell(subject: Subject) -> Figures:
-        got = await subject.load(question(), count)
+        got = await subject.load(asks(subject.target), count)
         return {
             "req/s": got.seen.answers / got.seconds,
             **_latency("latency", got.seen.latency_ms),
@@ -63,9 +66,29 @@ def _json(count: int) -> Callable[[Subject], Coroutine[Any, Any, Figures]]:
     return cell
 
 
+def _plain(target: Target) -> Ask:
+    return target.post(question())
+
+
+def _exact(target: Target) -> Ask:
+    """What a cache may answer."""
+    return target.post(question(exact=True))
+
+
+def _respelt(target: Target) -> Ask:
+    """The same, never in the same bytes."""
+    return respelt(target, question(exact=True))
+
+
+def _teams(target: Target) -> Ask:
+    """Each request from another team."""
+    by_team = itertools.cycle([replace(target, key=key(team)).post(question()) for team in range(TEAMS)])
+    return lambda: next(by_team)
+
+
 def _streams(count: int, shape: str) -> Callable[[Subject], Coroutine[Any, Any, Figures]]:
     async def cell(subject: Subject) -> Figures:
-        got = await subject.load(question(stream=shape), count)
+        got = await subject.load(subject.target.post(question(stream=shape)), count)
         return {
             "events/s": got.seen.events / got.seconds,
             **_latency("first byte", got.seen.first_byte_ms),
@@ -101,9 +124,9 @@ async def _idle(subject: Subject) -> Figures:
 
 async def _neighbour(subject: Subject) -> Figures:
     """A caller's latency alone, and with four times 200 connections stuck beside it."""
-    alone = await subject.load(question(), 1)
+    alone = await subject.load(_plain(subject.target), 1)
     async with Stuck(subject.target, 200):
-        beside = await subject.load(question(), 1)
+        beside = await subject.load(_plain(subject.target), 1)
     await subject.quiet()
     before, after = (percentile(got.seen.latency_ms, 0.5) for got in (alone, beside))
     if before is None or after is None:
@@ -146,6 +169,53 @@ async def _many_models(subject: Subject) -> None:
         await _asked(subject.target.port, subject.target.post(question(model=f"bench-{number}")))
 
 
+async def _scrape(subject: Subject) -> Figures:
+    """How long a health check waits at most during a scrape, after calls of 200 teams for 50 models each."""
+    ping = f"GET /-/health HTTP/1.1\r\nHost: 127.0.0.1:{subject.target.port}\r\n\r\n".encode()
+    pairs = itertools.product(range(CROWD_TEAMS), range(CROWD_MODELS))
+    made = itertools.cycle(
+        [replace(subject.target, key=key(team)).post(question(model=f"bench-{model}")) for team, model in pairs]
+    )
+    seen = Seen()
+    asking = await callers(subject.target, lambda: next(made), seen, 16)
+    for _ in range(1200):
+        if seen.answers >= CROWD_TEAMS * CROWD_MODELS:
+            break
+        await asyncio.sleep(0.1)
+    for caller in asking:
+        caller.stop()
+    await subject.quiet()
+    seen = Seen()
+    (pinging,) = await callers(subject.target, ping, seen, 1)
+    await asyncio.sleep(0.5)
+    quiet_ms = max(seen.latency_ms, default=0.0)
+    seen.clear()
+    began_s = time.monotonic()
+    scrape = f"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:{subject.admin}\r\n\r\n".encode()
+    size = await _asked(subject.admin, scrape)
+    took_ms = (time.monotonic() - began_s) * 1000
+    await asyncio.sleep(0.05)
+    pinging.stop()
+    longest_ms = max(seen.latency_ms, default=took_ms)
+    return {"quiet longest ms": quiet_ms, "scrape bytes": size, "scrape took ms": took_ms, "longest ms": longest_ms}
+
+
+CROWD_TEAMS: Final = 200
+CROWD_MODELS: Final = 50
+
+
+async def _tools(subject: Subject) -> Figures:
+    """Lists of tools from the cache: of one suite of forty tools, and of ten such suites as one server."""
+    body = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
+    figures: Figures = {}
+    for name, path in (("one suite", "/v1/mcp/suite-0"), ("ten suites", "/v1/mcp")):
+        got = await subject.load(subject.target.post(body, path), 8)
+        figures[f"{name} cpu us"] = 1e6 * got.cpu_s / max(1, got.seen.answers)
+        figures |= _latency(name, got.seen.latency_ms)
+        figures["bad"] = figures.get("bad", 0) + got.seen.bad
+    return figures
+
+
 async def _asked(port: int, request: bytes) -> int:
     """Ask once on a connection of its own; the length of what came."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -175,16 +245,23 @@ class Cell:
 
 
 OURS: Final = ("sluicegate",)
+GROWN: Final = "sluicegate grown"
 LIGHT: Final = ("sluicegate", "aiohttp relay", "nginx")
 
 CELLS: Final[Mapping[str, Cell]] = {
-    "json-1": Cell(_json(1), heavy=True),
-    "json-32": Cell(_json(32), heavy=True),
-    "json-128": Cell(_json(128)),
+    "json-1": Cell(_json(1, _plain), heavy=True),
+    "json-32": Cell(_json(32, _plain), heavy=True),
+    "json-128": Cell(_json(128, _plain)),
+    "hit-1": Cell(_json(1, _exact), who=OURS),
+    "hit-32": Cell(_json(32, _exact), who=OURS),
+    "hit-respelt-32": Cell(_json(32, _respelt), who=OURS),
+    "teams-1": Cell(_json(1, _teams), who=(GROWN,)),
     "stream-1": Cell(_streams(1, "events=3 every_ms=5 hold_s=0 bytes=0"), heavy=True, streams=True),
     "paced-200": Cell(_streams(200, "events=60 every_ms=50 hold_s=0 bytes=0"), streams=True),
     "unpaced-50": Cell(_streams(50, "events=400 every_ms=0 hold_s=0 bytes=0"), streams=True),
     "neighbour": Cell(_neighbour, who=("sluicegate", "aiohttp relay")),
     "stall": Cell(_stall, who=OURS),
+    "scrape": Cell(_scrape, who=(GROWN,)),
+    "tools": Cell(_tools, who=OURS),
     "idle-1000": Cell(_idle, who=LIGHT),
 }

@@ -17,11 +17,17 @@ TITLES: Final = {
     "json-1": "JSON, one caller",
     "json-32": "JSON, 32 callers",
     "json-128": "JSON, 128 callers",
+    "hit-1": "Hits of the cache, one caller, the same bytes each time",
+    "hit-32": "Hits of the cache, 32 callers, the same bytes each time",
+    "hit-respelt-32": "Hits of the cache, 32 callers, the same JSON spaced differently each time",
+    "teams-1": "JSON, one caller, each call from another of 1,000 teams, on old books",
     "stream-1": "Streams, one at a time, three events 5 ms apart",
     "paced-200": "Streams, 200 at a time, an event each every 50 ms",
     "unpaced-50": "Streams, 50 at a time, 400 events as fast as they go",
     "neighbour": "A caller beside 800 stuck connections (silent, half a head, a body byte by byte, a stream not read)",
     "stall": "Longest wait of a health check of the same process",
+    "scrape": "Longest wait of a health check during a scrape, after calls of 200 teams for 50 models",
+    "tools": "Lists of tools from the cache, 8 callers: one suite of forty tools, and ten of them as one server",
     "idle-1000": "Memory of 1,000 open silent streams",
     "start": "Start to first answer, and resident memory at rest",
 }
@@ -29,7 +35,11 @@ TITLES: Final = {
 
 @dataclass(slots=True)
 class Taken:
-    """All that one run found. missing: candidates left out, and why. starts: of those that start once a run."""
+    """All that one run found.
+
+    missing: candidates left out, and why.      starts: of those that start once a run.
+    beside:  commands that are run once, and what they printed.
+    """
 
     rounds: list[Round]
     missing: dict[str, str]
@@ -39,6 +49,7 @@ class Taken:
     load_after: float = 0.0
     install: dict[str, float] = field(default_factory=dict)
     starts: dict[str, dict[str, float]] = field(default_factory=dict)
+    beside: list[tuple[str, str]] = field(default_factory=list)
 
 
 def write(taken: Taken, path: Path) -> None:
@@ -59,6 +70,16 @@ def _report(taken: Taken) -> Iterable[str]:
     for cell in (*CELLS, "start"):
         yield from _table(cell, taken)
     yield from _install(taken)
+    yield from _beside(taken)
+
+
+def _beside(taken: Taken) -> Iterable[str]:
+    if not taken.beside:
+        return
+    yield "### Measured once a run\n"
+    for command, said in taken.beside:
+        yield f"`{command}`\n"
+        yield f"```\n{said}\n```\n"
 
 
 def _circumstances(taken: Taken) -> Iterable[str]:
@@ -100,8 +121,7 @@ def _goals(taken: Taken) -> Iterable[str]:
         size = taken.install["MB"]
         word = "goal reached" if size <= 30 else "within the floor" if size <= 60 else "BELOW"
         yield f"| installed size without extras | {size:.1f} MB | 60 | 30 | {word} |"
-    yield "\nNot measured yet: hits of the cache, growth with teams and ledger, a fleet on one database.\n"
-    yield "### What limits each\n"
+    yield "\n### What limits each\n"
     yield from told
     yield ""
 
