@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from decimal import ROUND_CEILING, Context, Decimal, InvalidOperation, localcontext
+from functools import lru_cache
 from typing import Final, NewType
 
 Credits = NewType("Credits", int)
@@ -44,6 +45,7 @@ def credits_of(text: str | int | Decimal) -> Credits:
     return Credits(units)
 
 
+@lru_cache(maxsize=4096)
 def credit_text(amount: int) -> str:
     """Write an amount in credits, exactly and without needless zeros: 150000000 is `1.5`."""
     whole, rest = divmod(abs(amount), CREDIT)

@@ -54,8 +54,9 @@ _SECRET_TEXT: Final = re.compile(
 _MAYBE_SECRET: Final = re.compile("earer|asic|[sprg][kg]-|eyJ")
 """A quick look: what `_SECRET_TEXT` finds has one of these in it."""
 
-_NEEDS_A_LOOK: Final = re.compile(_MAYBE_SECRET.pattern.encode() + rb"|[\\{\x7f]")
-"""In a line: what may be a secret, an escape of something, a mapping in a field, or the one control JSON lets stand."""
+_NEEDS_A_LOOK: Final = _MAYBE_SECRET.pattern.encode() + rb"|[\\{\x7f]"
+"""Pattern of what in a line needs one: what may be a secret, an escape of something, a mapping in a field, or the one
+control character that JSON lets stand."""
 
 _FIGURES: Final = frozenset({int, float, bool, type(None)})
 
@@ -81,7 +82,8 @@ class RequestLog:
         self._write = write
         self._clock = clock
         known = sorted({secret.reveal() for secret in secrets if secret is not None}, key=len, reverse=True)
-        self._known: Final = tuple(orjson.dumps(secret)[1:-1] for secret in known)
+        written = [re.escape(orjson.dumps(secret)[1:-1]) for secret in known]
+        self._needs_a_look: Final = re.compile(b"|".join([_NEEDS_A_LOOK, *written]))
         self._clean = _cleaner(known)
         self._render = _console if form is LogFormat.CONSOLE else _json
 
@@ -118,9 +120,8 @@ class RequestLog:
             line = orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE)
         except TypeError:
             return None
-        if len(line) > LINE_PLAIN_MAX or not line.isascii() or _NEEDS_A_LOOK.search(line, 1):
-            return None
-        return None if any(secret in line for secret in self._known) else line
+        plain = len(line) <= LINE_PLAIN_MAX and line.isascii() and not self._needs_a_look.search(line, 1)
+        return line if plain else None
 
 
 _TAKEN: Final = frozenset({"event", "level", "time"})

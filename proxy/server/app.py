@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from aiohttp import web
 
@@ -125,17 +125,16 @@ class Active:
         self._none: Final = asyncio.Event()
         self._none.set()
 
-    @contextlib.contextmanager
-    def one(self) -> Any:
-        """Count one request in and out."""
+    def came(self) -> None:
+        """Count one request in."""
         self._count += 1
         self._none.clear()
-        try:
-            yield
-        finally:
-            self._count -= 1
-            if not self._count:
-                self._none.set()
+
+    def went(self) -> None:
+        """Count it out, whatever became of it."""
+        self._count -= 1
+        if not self._count:
+            self._none.set()
 
     async def none(self) -> None:
         """Wait until nothing is being answered."""
@@ -161,8 +160,11 @@ async def running(settings: Settings, policy: Policy, doubles: Doubles | None = 
         active = Active()
 
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
-            with active.one():
+            active.came()
+            try:
                 return await pipeline.answer(Inbound(request), parts)
+            finally:
+                active.went()
 
         listener = Listener(handle, lambda refused: _unparsed(refused, parts), _limits(settings))
         proxy = Running(parts, listener, active)

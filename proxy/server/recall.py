@@ -1,6 +1,7 @@
 """Recall: an answer that need not be fetched, because it is stored, or because the same call is on its way already."""
 
 import time
+from functools import cache
 from hashlib import sha256
 from typing import Final
 
@@ -206,8 +207,14 @@ _COUNTED: Final = ("input", "output", "reasoning", "cache_read", "cache_write")
 # --- the short way ---
 
 _QUICK: Final = frozenset({"chat", "native", "responses", "native-count"})
-_STEERING: Final = ("cache-control", "idempotency-key")
+_STEERING: Final = frozenset({"cache-control", "idempotency-key"})
 _SHAPING: Final = ("anthropic-version", "anthropic-beta", "partner-version", "partner-beta")
+
+
+@cache
+def _shaping(segment: str) -> tuple[str, ...]:
+    """Header lines that change what is asked, beside the body."""
+    return tuple(dict.fromkeys((*_SHAPING, f"{segment}-version", f"{segment}-beta")))
 
 
 async def at_once(call: Call, parts: Parts) -> web.StreamResponse | None:
@@ -215,15 +222,13 @@ async def at_once(call: Call, parts: Parts) -> web.StreamResponse | None:
     if call.match is None or call.match.route.name not in _QUICK or call.team is None or len(call.body) > LARGE:
         return None
     headers = call.inbound.headers
-    if any(name in headers for name in _STEERING):
+    if not _STEERING.isdisjoint(headers):
         return None
-    segment = parts.settings.native_segment
-    shaping = (*_SHAPING, f"{segment}-version", f"{segment}-beta")
     call.place = (
         call.team.name,
         call.gateway_key,
         call.inbound.target,
-        tuple(headers.get(name) for name in shaping),
+        tuple([headers.get(name) for name in _shaping(parts.settings.native_segment)]),
         sha256(call.body).digest(),
     )
     road = parts.cache.road(call.place, call.policy)
