@@ -143,8 +143,13 @@ def reason_against(route: str, body: Body | None) -> str:
 
 # --- which answers are kept ---
 
-_SIGNED: Final = re.compile(rb"[?&](?:X-Amz-Signature|X-Goog-Signature|Signature|sig|se|Expires|token)=", re.IGNORECASE)
-"""What links carry that work for a while only: an answer with one in it would be kept longer than it is true."""
+_SIGNED: Final = re.compile(
+    rb"(?:[?&]|\\u0026|&amp;)(?:X-Amz-Signature|X-Goog-Signature|Signature|sig|se|Expires|token)=", re.IGNORECASE
+)
+"""What links carry that work for a while only: an answer with one in it would be kept longer than it is true.
+
+Some encoders of JSON write `&` as `\\u0026`, and links inside HTML have `&amp;`.
+"""
 
 _NOT_WHOLE: Final = frozenset({End.CUT, End.ERROR, End.CANCELLED, End.EOF_AFTER_FINISH})
 
