@@ -130,6 +130,7 @@ def _ceiling(call: Call) -> dict[str, Any] | None:
         "price": None if price is None else price.source or "built in",
         "estimate": call.policy.estimate.value,
         "text_bytes": call.asked.text_bytes if call.asked is not None else 0,
+        "learned_density": call.asked.density if call.asked is not None else None,
     }
 
 

@@ -118,10 +118,21 @@ def _ceiling(said: dict[str, Any]) -> Iterator[str]:
         if not said["refused"]:
             yield "ceiling   nothing: the call spends no credits"
         return
-    yield f"ceiling   {ceiling['credits']} credits, estimate {ceiling['estimate']}"
+    yield f"ceiling   {ceiling['credits']} credits, estimate {_estimate(ceiling)}"
     for term in ceiling["terms"]:
         per = "each" if term["per"] == 1 else f"per {term['per']:,}"
         yield f"          {term['count']:,} {term['what']} at {term['price']} {per} = {term['credits']}"
+
+
+def _estimate(ceiling: dict[str, Any]) -> str:
+    """How the text was counted, in words."""
+    if ceiling["estimate"] == "strict":
+        return "strict: a token a byte"
+    if ceiling["estimate"] == "learned" and ceiling["learned_density"] is not None:
+        return f"learned: at most {ceiling['learned_density']} tokens in 1,000 bytes"
+    if ceiling["estimate"] == "learned":
+        return "learned: too little is known yet, so a token in two bytes"
+    return "bytes: a token in two bytes"
 
 
 def _limits(said: dict[str, Any]) -> Iterator[str]:

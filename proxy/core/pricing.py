@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from proxy.core.answers import Family
 from proxy.core.body import Facts as Body
+from proxy.core.learned import BYTES, FROM_BYTES
 from proxy.core.ledger import Figures
 from proxy.core.prices import FLAT, Price
 from proxy.core.usage import Usage
@@ -24,9 +25,15 @@ RESPONSES_OUTPUT_MAX: Final = 4096
 
 
 class Estimate(Enum):
-    """How input tokens are bounded before the call. STRICT: one byte may be one token."""
+    """How input tokens are bounded before the call.
+
+    BYTES:   a token has two bytes, or more.
+    LEARNED: as the gateway counted before on the same route and model; a denser text than any before may cost more.
+    STRICT:  a token may have one byte, which no text exceeds.
+    """
 
     BYTES = "bytes"
+    LEARNED = "learned"
     STRICT = "strict"
 
 
@@ -46,6 +53,7 @@ class Asked:
 
     parent_tokens: input and output of the answer a Responses call is chained to.
     thinking_max:  output tokens beyond `output_max`.
+    density:       learned tokens in 1,000 bytes of text, None where none is known; asked for by `LEARNED` alone.
     """
 
     unit: Unit
@@ -55,6 +63,20 @@ class Asked:
     n: int = 1
     parent_tokens: int = 0
     thinking_max: int = 0
+    density: int | None = None
+
+    def input_tokens(self, price: Price, estimate: Estimate) -> int:
+        """The most tokens that go in."""
+        return self._text_tokens(estimate) + self.parts * price.part_tokens + self.parent_tokens
+
+    def _text_tokens(self, estimate: Estimate) -> int:
+        if estimate is Estimate.STRICT:
+            return self.text_bytes
+        if estimate is Estimate.BYTES or self.density is None:
+            return -(-self.text_bytes // BYTES_PER_TOKEN)
+        # What frames a short text is not in the density, which is that of long ones.
+        short = -(-min(self.text_bytes, FROM_BYTES) // BYTES_PER_TOKEN)
+        return max(short, -(-self.text_bytes * self.density // BYTES))
 
     def output_tokens(self, price: Price) -> int:
         """The most tokens that all answers together can have."""
@@ -93,8 +115,7 @@ def terms(what: Asked, price: Price, estimate: Estimate = Estimate.BYTES) -> tup
         return (Term("videos", 1, price.per_video, 1, price.per_video),)
     if what.unit is Unit.IMAGES:
         return (Term("images", what.n, price.per_image, 1, Credits(price.per_image * what.n)),)
-    per_token = 1 if estimate is Estimate.STRICT else BYTES_PER_TOKEN
-    input_tokens = -(-what.text_bytes // per_token) + what.parts * price.part_tokens + what.parent_tokens
+    input_tokens = what.input_tokens(price, estimate)
     dearest = max(price.input_per_million, price.cache_write_per_million or Credits(0))
     read = Term("input tokens", input_tokens, dearest, MILLION, share_up(dearest, input_tokens, MILLION))
     if what.unit is Unit.SPEECH:
@@ -108,10 +129,8 @@ def tokens_at_most(what: Asked, price: Price, estimate: Estimate = Estimate.BYTE
     """The most tokens that a call can use; 0 for what is not counted in tokens."""
     if what.unit not in (Unit.TOKENS, Unit.SPEECH):
         return 0
-    per_token = 1 if estimate is Estimate.STRICT else BYTES_PER_TOKEN
-    input_tokens = -(-what.text_bytes // per_token) + what.parts * price.part_tokens + what.parent_tokens
     output_tokens = 0 if what.unit is Unit.SPEECH else what.output_tokens(price)
-    return input_tokens + output_tokens
+    return what.input_tokens(price, estimate) + output_tokens
 
 
 def token_credits(input_tokens: int, output_tokens: int, price: Price) -> Credits:

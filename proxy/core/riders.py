@@ -159,6 +159,23 @@ class TurnWritten(Rider):
     boot_s: float
 
 
+# --- what was learned ---
+
+
+@dataclass(frozen=True, slots=True)
+class Learned(Rider):
+    """How dense text is for a model on a route: the newest word replaces the one before.
+
+    density: tokens in 1,000 bytes of UTF-8, at most 1,000.      answers: how many taught it, counted up to a bound.
+    """
+
+    route: str
+    model: str
+    density: int
+    answers: int
+    at_s: float
+
+
 # --- letting go ---
 
 

@@ -18,6 +18,7 @@ from proxy.admin.api import make_app
 from proxy.config.secret import Secret, secret_from_file
 from proxy.config.settings import Durability, LogFormat, Settings
 from proxy.config.values import Address
+from proxy.core.learned import Densities
 from proxy.core.owners import KEPT_S, Owner, Owners
 from proxy.core.policy import Policy
 from proxy.core.refusals import Refusals
@@ -258,6 +259,7 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
         exchanges=Exchanges(bounds),
         operations=Operations(books, metrics, doubles.wall, await ledger.operations()),
         owners=await _owners(ledger, doubles.wall()),
+        densities=Densities(await ledger.learned()),
         keys=keys,
         spans=spans,
         in_flight=InFlight(),

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from proxy.config.secret import Secret
 from proxy.config.settings import Settings
+from proxy.core.learned import Densities
 from proxy.core.owners import Owners
 from proxy.core.policy import Policy
 from proxy.core.quotas import Quota
@@ -71,6 +72,7 @@ class Parts:
     exchanges: Exchanges
     operations: Operations
     owners: Owners
+    densities: Densities
     keys: Keys
     spans: SpanFile
     in_flight: InFlight

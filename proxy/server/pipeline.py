@@ -18,6 +18,7 @@ from proxy.server import (
     hits,
     idempotency,
     identify,
+    learning,
     normalise,
     owning,
     recall,
@@ -103,6 +104,7 @@ def _let_go(call: Call, parts: Parts) -> None:
         call.source.exchange.end(Ending.CALLER_LEFT)
     if call.owns is not None:
         owning.tell_usage(call.source.exchange.meter, parts)
+    learning.learn(call, parts)
 
 
 async def _stages(call: Call, parts: Parts, first: int) -> web.StreamResponse:

@@ -12,7 +12,7 @@ from proxy.stores.ledger.sqlite import CannotOpen, SqliteLedger
 from tests.stores.test_contract import BUDGETS, NOW_S
 from tests.stores.test_sqlite import figures, settle
 
-VERSION_1, VERSION_2 = ((Path(__file__).parent / f"version{number}.sql").read_text() for number in (1, 2))
+VERSION_1, VERSION_2, VERSION_3 = ((Path(__file__).parent / f"version{number}.sql").read_text() for number in (1, 2, 3))
 
 
 def made(folder, script):
@@ -55,8 +55,9 @@ async def test_a_file_of_version_1_says_the_same_afterwards(old):
     await home.close()
 
 
-async def test_a_file_of_version_2_says_the_same_afterwards(tmp_path):
-    path = made(tmp_path, VERSION_2)
+@pytest.mark.parametrize("script", [VERSION_2, VERSION_3], ids=["2", "3"])
+async def test_a_later_file_says_the_same_afterwards(script, tmp_path):
+    path = made(tmp_path, script)
     home = await opened(path)
     assert figures(home, NOW_S)["day", "red"] == (41, 10)
     assert home.projection.spent == {"red": 29, "blue": 12}
@@ -68,7 +69,7 @@ async def test_a_file_of_version_2_says_the_same_afterwards(tmp_path):
     await home.close()
 
 
-@pytest.mark.parametrize("script", [VERSION_1, VERSION_2], ids=["1", "2"])
+@pytest.mark.parametrize("script", [VERSION_1, VERSION_2, VERSION_3], ids=["1", "2", "3"])
 async def test_a_migrated_file_has_the_tables_of_a_new_one(script, tmp_path):
     old, new = made(tmp_path, script), tmp_path / "new.db"
     for path in (old, new):
@@ -92,7 +93,7 @@ async def test_a_migration_that_fails_leaves_the_file_as_it_was_and_says_so(old)
     database.execute("CREATE TABLE turns (mine TEXT)")
     database.close()
     before = schema(old), asked(old, "SELECT * FROM entries")
-    with pytest.raises(CannotOpen, match=r"could not be brought from version 1 to 3 .*it is as it was"):
+    with pytest.raises(CannotOpen, match=r"could not be brought from version 1 to 4 .*it is as it was"):
         await opened(old)
     assert (schema(old), asked(old, "SELECT * FROM entries")) == before
     assert asked(old, "PRAGMA user_version") == [(1,)]

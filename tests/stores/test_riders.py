@@ -17,6 +17,7 @@ from proxy.core.riders import (
     KeptOutcome,
     KeptOwner,
     KeptTurn,
+    Learned,
     Own,
     Promise,
     Release,
@@ -131,6 +132,17 @@ async def test_turns_are_read_since_a_time_and_those_never_written_always(place)
     assert kept["t1"].turn.facts == RED
     await home.apply([Forget(Shelf.TURNS, NOW_S)])
     assert {turn.turn.id for turn in await home.turns(0.0)} == {"t1", "t3"}
+
+
+async def test_the_newest_word_on_a_model_is_what_was_learned(place):
+    home = await place()
+    other = Learned("native", "claude", 300, 2, NOW_S)
+    await home.apply([Learned("chat", "gpt", 250, 1, NOW_S), other, Learned("chat", "gpt", 240, 2, NOW_S + 1)])
+    home = await place()
+    assert {(one.route, one.model): one for one in await home.learned()} == {
+        ("chat", "gpt"): Learned("chat", "gpt", 240, 2, NOW_S + 1),
+        ("native", "claude"): other,
+    }
 
 
 async def test_an_adjustment_moves_what_is_spent_in_its_window(place):

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 from proxy.core.ledger import HoldState, Outcome, Projection, Step
 from proxy.core.limits import Budget
 from proxy.core.operations import Operation
-from proxy.core.riders import KeptKey, KeptOutcome, KeptOwner, KeptTurn
+from proxy.core.riders import KeptKey, KeptOutcome, KeptOwner, KeptTurn, Learned
 from proxy.core.spending import Total
 
 LATER_S: Final = 0.02
@@ -93,6 +93,10 @@ class LedgerStore(Protocol):
 
     async def turns(self, since_s: float) -> Sequence[KeptTurn]:
         """Turns taken or written since an instant, and those never written, oldest first."""
+        ...
+
+    async def learned(self) -> Sequence[Learned]:
+        """What was learned about text, per route and model."""
         ...
 
     async def totals(self, since_s: float) -> Sequence[Total]:

@@ -12,7 +12,7 @@ from proxy.core.accounts import Accounts
 from proxy.core.ledger import Adjust, HoldState, Outcome, Projection, Resolve, Settle, Step
 from proxy.core.limits import Budget
 from proxy.core.operations import Operation
-from proxy.core.riders import KeptKey, KeptOutcome, KeptOwner, KeptTurn, Rider
+from proxy.core.riders import KeptKey, KeptOutcome, KeptOwner, KeptTurn, Learned, Rider
 from proxy.core.spending import Total
 from proxy.stores.ledger.contract import Entry, LedgerUnavailable
 from proxy.stores.ledger.rows import QUARTER_S
@@ -114,6 +114,10 @@ class MemoryLedger:
     async def turns(self, since_s: float) -> list[KeptTurn]:
         """Turns taken or written since an instant, and those never written, oldest first."""
         return self.shelves.turns_since(since_s)
+
+    async def learned(self) -> list[Learned]:
+        """What was learned about text, per route and model."""
+        return list(self.shelves.learned.values())
 
     async def totals(self, since_s: float) -> list[Total]:
         """What was spent since an instant, of the entries that are kept."""

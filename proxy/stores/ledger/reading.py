@@ -17,6 +17,7 @@ from proxy.core.riders import (
     KeptOutcome,
     KeptOwner,
     KeptTurn,
+    Learned,
     Own,
     Promise,
     Turn,
@@ -150,6 +151,11 @@ async def keys(ask: Ask) -> list[KeptKey]:
     """Every virtual key issued by command, oldest first."""
     rows = await ask("SELECT id, team, hash, created_s, expires_s, note, revoked_s FROM keys ORDER BY rowid")
     return [KeptKey(IssueKey(*issued), revoked_s) for *issued, revoked_s in rows]
+
+
+async def learned(ask: Ask) -> list[Learned]:
+    """What was learned about text, per route and model."""
+    return [Learned(*one) for one in await ask("SELECT route, model, density, answers, at_s FROM learned")]
 
 
 async def turns(ask: Ask, since_s: float) -> list[KeptTurn]:

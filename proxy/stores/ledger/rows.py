@@ -13,6 +13,7 @@ from proxy.core.riders import (
     Forget,
     IssueKey,
     Keep,
+    Learned,
     Own,
     Promise,
     Release,
@@ -128,6 +129,8 @@ def _riding(step: Rider) -> Row:
             return ("turn", step.id, *texts(step.facts), *counts, step.at_s, step.boot_id, step.boot_s)
         case TurnWritten():
             return ("written", step.id, step.at_s, step.boot_s)
+        case Learned():
+            return ("learned", step.route, step.model, step.density, step.answers, step.at_s)
         case Forget():
             return (f"forget_{step.shelf.value}", step.at_s)
     raise AssertionError(step)

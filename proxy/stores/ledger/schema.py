@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
-VERSION: Final = 3
+VERSION: Final = 4
 """`PRAGMA user_version` of a file this code writes."""
 
 FACTS: Final = ("team", "key", "route", "model", "suite", "tool", "credential", "chatbot")
@@ -67,6 +67,14 @@ SUMS: Final = """
     CREATE TABLE spent (team TEXT NOT NULL PRIMARY KEY, credits INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 """
 """What a start would else go through all entries for: holds without an ending, and all that each team ever spent."""
+
+LEARNED: Final = """
+    CREATE TABLE learned (
+        route TEXT NOT NULL, model TEXT NOT NULL, density INTEGER NOT NULL, answers INTEGER NOT NULL,
+        at_s REAL NOT NULL, PRIMARY KEY (route, model)
+    ) STRICT, WITHOUT ROWID;
+"""
+"""How dense text is, as `core.learned` says it."""
 
 RIDERS: Final = f"""
     CREATE TABLE owners (
@@ -141,6 +149,10 @@ _BY_HAND: Final = _total(_SPENT + 1, 2, _SPENT, "0")
 _THIS_ID: Final = f"WHERE id = {_value(0)}"
 _THIS_KEY: Final = f"WHERE team = {_value(0)} AND key = {_value(1)}"
 _ONCE: Final = " ON CONFLICT (id) DO NOTHING"
+_ANEW: Final = (
+    " ON CONFLICT (route, model) DO UPDATE SET density = excluded.density, answers = excluded.answers, "
+    "at_s = excluded.at_s"
+)
 _REVOKED: Final = f"min({_value(1)}, coalesce(revoked_s, {_value(1)}))"
 _BEGUN: Final = ("id", "team", "kind", "model", "hold", "terms", "begun_s")
 _TAKEN: Final = ("id", *FACTS, "reserves", "spends", "tokens", "at_s", "boot_id", "boot_s")
@@ -171,6 +183,7 @@ KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "revoke":   (f"UPDATE keys SET revoked_s = {_REVOKED} {_THIS_ID}",),
     "turn":     (_insert("turns", *_TAKEN) + _ONCE,),
     "written":  (f"UPDATE turns SET {_WRITTEN} {_THIS_ID}",),
+    "learned":  (_insert("learned", "route", "model", "density", "answers", "at_s") + _ANEW,),
     "forget_owners":     (_forget("owners", "at_s"),),
     "forget_operations": (_forget("operations", "ended_s"),),
     "forget_outcomes":   (_forget("outcomes", "at_s"),),
@@ -185,7 +198,7 @@ TRIGGERS: Final = f"CREATE VIEW book AS SELECT NULL AS kind, {_BOOK} WHERE false
     for kind, does in KINDS.items()
 )
 
-CREATE: Final = f"{ENTRIES} {INDEXES} {TOTALS} {SUMS} {RIDERS} {TRIGGERS} PRAGMA user_version = {VERSION};"
+CREATE: Final = f"{ENTRIES} {INDEXES} {TOTALS} {SUMS} {RIDERS} {LEARNED} {TRIGGERS} PRAGMA user_version = {VERSION};"
 
 ROWS_MAX: Final = 1024
 """Rows of one statement; the database takes 32,766 values."""

@@ -15,6 +15,7 @@ from proxy.core.riders import (
     KeptOutcome,
     KeptOwner,
     KeptTurn,
+    Learned,
     Own,
     Promise,
     Release,
@@ -39,6 +40,7 @@ class Shelves:
     outcomes: dict[tuple[str, str], KeptOutcome] = field(default_factory=dict)
     keys: dict[str, KeptKey] = field(default_factory=dict)
     turns: dict[str, KeptTurn] = field(default_factory=dict)
+    learned: dict[tuple[str, str], Learned] = field(default_factory=dict)
 
     def take(self, step: Rider) -> None:
         """Take a row that was accepted."""
@@ -69,6 +71,8 @@ class Shelves:
                 self.turns.setdefault(step.id, KeptTurn(step))
             case TurnWritten() if (turn := self.turns.get(step.id)) is not None:
                 self.turns[step.id] = replace(turn, written=step)
+            case Learned():
+                self.learned[step.route, step.model] = step
             case Forget():
                 self._forget(step)
 

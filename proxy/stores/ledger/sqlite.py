@@ -22,7 +22,7 @@ from proxy.core.facts import Facts
 from proxy.core.ledger import Adjust, HoldState, Outcome, Phase, Projection, Step
 from proxy.core.limits import Budget
 from proxy.core.operations import Operation
-from proxy.core.riders import KeptKey, KeptOutcome, KeptOwner, KeptTurn, Rider
+from proxy.core.riders import KeptKey, KeptOutcome, KeptOwner, KeptTurn, Learned, Rider
 from proxy.core.spending import Total
 from proxy.core.windows import Calendar, Sliding
 from proxy.stores.ledger import archive, reading, schema
@@ -268,6 +268,10 @@ class SqliteLedger:
     async def turns(self, since_s: float) -> list[KeptTurn]:
         """Turns taken or written since an instant, and those never written, oldest first."""
         return await reading.turns(self._all, since_s)
+
+    async def learned(self) -> list[Learned]:
+        """What was learned about text, per route and model."""
+        return await reading.learned(self._all)
 
     async def totals(self, since_s: float) -> list[Total]:
         """What was spent since an instant, per quarter of an hour and kind of call."""
