@@ -17,6 +17,7 @@ from pydantic_core import ErrorDetails
 from proxy.config import made
 from proxy.config.policymodel import FileModel, TeamModel, UnpricedModel, model_at
 from proxy.config.problem import Problem, Problems, did_you_mean
+from proxy.config.salvage import Salvage, Steps, named, salvage, whole
 from proxy.config.yamlfile import YamlFile, read_yaml
 from proxy.core.deterministic import CacheRule
 from proxy.core.limits import Budget, Rate
@@ -50,7 +51,7 @@ def load_policies(folder: Path) -> Policy:
     if merged.switches.get("gateway_limits") == "own":
         for copy in copies:
             merged.read(copy)
-    else:
+    elif not merged.blind:
         merged.add_gateway()
     merged.check()
     if merged.problems:
@@ -87,6 +88,8 @@ class _Merged:
     tool_aliases: dict[str, str] = field(default_factory=dict)
     cache: list[CacheRule] = field(default_factory=list)
     places: dict[tuple[str, ...], str] = field(default_factory=dict)
+    blind: bool = False
+    """Something in the files could not be read at all, so nobody knows what is missing."""
 
     def read(self, path: Path) -> None:
         self.files += 1
@@ -94,21 +97,36 @@ class _Merged:
             file = read_yaml(path)
         except Problems as error:
             self.problems += error.problems
+            self.blind = True
             return
         try:
-            model = FileModel.model_validate(file.tree)
+            self._take(file, FileModel.model_validate(file.tree), whole(file.tree))
         except ValidationError as error:
             self.problems += _problems(file, error)
-            self._note_teams(file)
+            self._take_sound(file, [steps for steps, _ in _faults(error)])
+
+    def _take_sound(self, file: YamlFile, faults: list[Steps]) -> None:
+        """Take what no fault is in, and the names of the rest: what a broken item would have defined is not missing."""
+        rest = salvage(file.tree, faults)
+        for thing, steps, title in named(file.tree, faults):
+            self._first(thing, file.place(steps), title)
+        self.blind = self.blind or any(_may_define(name) for name in rest.broken)
+        try:
+            model = FileModel.model_validate(rest.tree)
+        except ValidationError:
+            self.blind = True  # what is wrong was told already
             return
+        self._take(file, model, rest)
+
+    def _take(self, file: YamlFile, model: FileModel, rest: Salvage) -> None:
         for name, said in model.teams.items():
             self._first(("team", name), file.place(["teams", name]), f"teams.{name}: the team")
             self.teams[name] = self._team(file, name, said)
-        for index, budget in enumerate(model.budgets):
+        for index, budget in zip(rest.places("budgets", len(model.budgets)), model.budgets, strict=True):
             place = file.place(["budgets", index, "name"])
             self._first(("budget", budget.name), place, f"budgets.{index}.name: the budget {budget.name!r}")
             self.budgets.append(made.budget(budget, file.place(["budgets", index])))
-        for index, rate in enumerate(model.rates):
+        for index, rate in zip(rest.places("rates", len(model.rates)), model.rates, strict=True):
             place = file.place(["rates", index, "name"])
             self._first(("rate", rate.name), place, f"rates.{index}.name: the rate {rate.name!r}")
             self.rates.append(made.rate(rate, file.place(["rates", index])))
@@ -117,9 +135,9 @@ class _Merged:
                 title = f"members.{member}.{index}: the key"
                 self._first(("member of", digest.lower()), file.place(["members", member, index]), title)
                 self.members[credential_of_digest(digest)] = member
-        for index, price in enumerate(model.prices):
+        for index, price in zip(rest.places("prices", len(model.prices)), model.prices, strict=True):
             self.rules.append(made.rule(price, file.place(["prices", index])))
-        for index, kept in enumerate(model.cache):
+        for index, kept in zip(rest.places("cache", len(model.cache)), model.cache, strict=True):
             self.cache.append(made.cache_rule(kept, file.place(["cache", index])))
         for alias, stands_for in model.aliases.items():
             self._first(("alias", alias), file.place(["aliases", alias]), f"aliases.{alias}: the alias")
@@ -146,7 +164,7 @@ class _Merged:
         """What can be judged only when all files are read."""
         wanted = self.switches.get("open_team")
         known = {thing[1] for thing in self.places if thing[0] == "team"} or DEFAULT_POLICY.teams.keys()
-        if wanted is not None and wanted not in known:
+        if wanted is not None and wanted not in known and not self.blind:
             do = did_you_mean(wanted, known)
             self.problems.append(Problem(self.places["open_team",], f"open_team: there is no team {wanted!r}", do))
         for first, second in PriceTable(tuple(self.rules)).ties():
@@ -157,14 +175,17 @@ class _Merged:
 
     def _check_limits(self, kind: str, limits: dict[str, tuple[str | None, str | None, str]]) -> None:
         """Names that limits mention have to be there."""
+        if self.blind:
+            return
         known = {thing[1] for thing in self.places if thing[0] == "team"} or DEFAULT_POLICY.teams.keys()
+        others = limits.keys() | {thing[1] for thing in self.places if thing[0] == kind}
         for name, (team, instead_of, source) in limits.items():
             if team is not None and team not in known:
                 what = f"{kind}s.{name}.match.team: there is no team {team!r}"
                 self.problems.append(Problem(source, what, did_you_mean(team, known)))
-            if instead_of is not None and instead_of not in limits.keys() - {name}:
+            if instead_of is not None and instead_of not in others - {name}:
                 what = f"{kind}s.{name}.instead_of: there is no other {kind} {instead_of!r}"
-                self.problems.append(Problem(source, what, did_you_mean(instead_of, limits)))
+                self.problems.append(Problem(source, what, did_you_mean(instead_of, others)))
 
     def policy(self) -> Policy:
         switches = {name: value for name, value in self.switches.items() if value is not None}
@@ -220,12 +241,6 @@ class _Merged:
         if first != where:
             self.problems.append(Problem(where, f"{title} stands at {first} already", "take one of them out"))
 
-    def _note_teams(self, file: YamlFile) -> None:
-        """Teams of a file with problems exist too: `open_team` may name them."""
-        teams = file.tree.get("teams")
-        for name in teams if isinstance(teams, dict) else ():
-            self.places.setdefault(("team", str(name)), file.place(["teams", name]))
-
 
 _OF_KEYS: Final = frozenset({"id", "digest"})
 
@@ -233,10 +248,22 @@ MERGED: Final = frozenset({"teams", "budgets", "rates", "members", "prices", "al
 """What files add to one another; everything else is said once."""
 
 
-def _problems(file: YamlFile, error: ValidationError) -> Iterator[Problem]:
+_DEFINING: Final = frozenset({"teams", "budgets", "rates", "gateway_limits"})
+"""What others name."""
+
+
+def _may_define(name: str) -> bool:
+    """Whether a name at the top of a file is one of those, or one of them misspelt."""
+    return name in _DEFINING or any(word in did_you_mean(name, FileModel.model_fields) for word in _DEFINING)
+
+
+def _faults(error: ValidationError) -> list[tuple[Steps, ErrorDetails]]:
     # A fault in a key of a mapping is marked by a last step that is no key of the file.
-    faults = [(tuple(step for step in fault["loc"] if step != "[key]"), fault) for fault in error.errors()]
-    for steps, fault in sorted(faults, key=lambda found: file.position(found[0])):
+    return [(tuple(step for step in fault["loc"] if step != "[key]"), fault) for fault in error.errors()]
+
+
+def _problems(file: YamlFile, error: ValidationError) -> Iterator[Problem]:
+    for steps, fault in sorted(_faults(error), key=lambda found: file.position(found[0])):
         path = ".".join(str(step) for step in steps)
         what, do = _sentence(steps, fault)
         yield Problem(file.place(steps), f"{path}: {what}", do)

@@ -53,3 +53,77 @@ def test_twelve_mistakes_are_told_at_once_each_with_its_place(tmp_path):
     for (place, word), text in zip(sorted(FOUND), said, strict=True):
         assert text.startswith(place), (place, text)
         assert word in text
+
+
+ACROSS = """\
+teams:
+  red: { keys: [{ id: one, sha256: "%s" }] }
+open_team: grene
+budgets:
+  - { name: lunch, credits: 5, per: day }
+  - { name: supper, credits: 5, per: day, match: { team: blu } }
+  - { name: snack, credits: 5, per: day, instead_of: brunch }
+  - { name: feast, credits: 5, per: day, instead_of: dinner, match: { team: green } }
+prices:
+  - { models: "gpt-*", input_per_million: 1, output_per_million: 2 }
+estimate: strict
+"""
+DIGEST = "ab" * 32
+ALSO = """\
+teams:
+  violet: { wait_max: soon, keys: [{ id: two, sha256: "%s" }] }
+prices:
+  - { models: "GPT-*", input_per_million: 1, output_per_million: 2 }
+"""
+# fmt: off
+BETWEEN = (
+    # place                  what is said of it
+    ("across.yaml:3:1",      "there is no team 'grene'"),
+    ("across.yaml:6:5",      "there is no team 'blu'"),
+    ("across.yaml:7:5",      "there is no other budget 'brunch'"),
+    ("also.yaml:2:13",       "wait_max"),
+    ("also.yaml:2:47",       "stands at"),
+    ("also.yaml:4:5",        "is priced at"),
+    ("teams.yaml:2:3",       "the team stands at"),
+    ("limits.yaml:2:7",      "'lunch' stands at"),
+)
+# fmt: on
+
+
+def said_of(folder, **files):
+    for name, text in files.items():
+        (folder / f"{name}.yaml").write_text(text)
+    with pytest.raises(Problems) as refused:
+        load_policies(folder)
+    return sorted(str(problem).removeprefix(f"{folder}/") for problem in refused.value.problems)
+
+
+def test_mistakes_between_files_are_told_with_those_in_them(tmp_path):
+    """`dinner` and `green` are defined by items with faults: they are broken, not missing."""
+    rest = {"teams": TEAMS, "limits": LIMITS, "across": ACROSS % DIGEST, "also": ALSO % DIGEST}
+    said = said_of(tmp_path, **rest)
+    expected = sorted([*FOUND, *BETWEEN])
+    found = [
+        next((text for text in said if text.startswith(f"{place}: ") and word in text), None)
+        for place, word in expected
+    ]
+    assert None not in found, (expected[found.index(None)], said)
+    assert len(said) == len(expected), [text for text in said if text not in found]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    ["teams: { blue: {}\n", "teams: 7\n", "taems: { blue: {}, grene: {} }\n", "gateway_limits: onw\n"],
+    ids=["no YAML", "no mapping", "misspelt", "a switch"],
+)
+def test_what_cannot_be_read_is_not_reported_as_missing(broken, tmp_path):
+    said = said_of(
+        tmp_path, a=broken, b="open_team: blue\nbudgets: [{ name: x, credits: 1, per: day, instead_of: y }]\n"
+    )
+    assert len(said) == 1, said
+    assert said[0].startswith("a.yaml:")
+
+
+def test_a_misspelt_switch_hides_nothing_that_is_missing(tmp_path):
+    said = said_of(tmp_path, a="teams: { blue: {} }\nestimat: bytes\n", b="open_team: grene\n")
+    assert [text.split(": ")[1] for text in said] == ["estimat", "open_team"]
