@@ -4,6 +4,7 @@ import time
 from typing import Any, Final
 
 from proxy.admin.call import Asked, Refused
+from proxy.config.problem import did_you_mean
 from proxy.core.facts import Facts
 from proxy.core.ledger import Adjust, HoldState, Outcome, Resolve
 from proxy.server.parts import Parts
@@ -74,13 +75,19 @@ def _doubt(hold: str, state: HoldState) -> dict[str, Any]:
 
 
 async def resolve(asked: Asked, parts: Parts) -> dict[str, Any]:
-    """Body: hold, credits, reason: what a call in doubt has cost. Raises Refused."""
+    """Body: hold, credits, reason: what a call in doubt cost; force: "yes" for more than it held. Raises Refused."""
     hold, cost = asked.text("hold"), _amount(asked.text("credits"))
     if cost < 0:
         raise Refused(400, "credits: a call cannot have cost less than nothing")
     state = await parts.books.store.remember(hold)
     if state is None:
         raise Refused(404, f"there is no hold {hold!r}; see sluicegate ledger doubts")
+    if cost > state.held and asked.text_or_none("force") != "yes":
+        raise Refused(
+            409,
+            f"credits: the call of team {state.facts.team} held {credit_text(state.held)}, the most it could cost by "
+            f"its price, and {credit_text(cost)} is above that; if the gateway says so, say it again with --force",
+        )
     step = Resolve(hold, credits_of(credit_text(cost)), reason(asked), who(asked), parts.wall())
     await write(step, parts)
     return {"hold": hold, "team": state.facts.team, "credits": credit_text(cost), "was": credit_text(state.charged)}
@@ -128,6 +135,7 @@ def _amount(text: str) -> int:
 async def adjust(asked: Asked, parts: Parts) -> dict[str, Any]:
     """Body: credits (signed), reason, team or budget, and key, model, route. Raises Refused."""
     amount, facts = _amount(asked.text("credits")), _facts(asked, parts)
+    await _check_key(facts, parts)
     if not amount:
         raise Refused(400, "credits: nothing would change")
     accounts, at_s = parts.books.accounts, parts.wall()
@@ -162,13 +170,29 @@ async def adjust(asked: Asked, parts: Parts) -> dict[str, Any]:
     }
 
 
+async def _check_key(facts: Facts, parts: Parts) -> None:
+    """A key that nobody has or had is a misspelt one. Raises Refused."""
+    if not facts.key:
+        return
+    known = {key.id for key in parts.state.policy.teams[facts.team].keys}
+    known |= {one.id for one in parts.keys.ring.issued.values() if one.team == facts.team}
+    if facts.key in known:
+        return
+    # One that left the policies has entries, and they may need a correction.
+    known |= {one.facts.key for one in await parts.books.store.totals(0.0) if one.facts.team == facts.team}
+    if facts.key not in known - {""}:
+        do = did_you_mean(facts.key, known - {""}) if known - {""} else "it has none"
+        raise Refused(404, f"the team {facts.team!r} has no key {facts.key!r}; {do}")
+
+
 def _facts(asked: Asked, parts: Parts) -> Facts:
     """What the correction is about: as said, else as the budget's match says where it is plain."""
     said = {word: asked.text_or_none(word) for word in ("team", "key", "model", "route")}
     named = asked.text_or_none("budget")
     budget = next((one for one in parts.books.accounts.budgets if one.name == named), None)
     if named is not None and budget is None:
-        raise Refused(404, f"there is no budget {named!r}")
+        known = [one.name for one in parts.books.accounts.budgets]
+        raise Refused(404, f"there is no budget {named!r}; {did_you_mean(named, known) if known else 'there are none'}")
     if budget is not None:
         for word, given in said.items():
             meant = getattr(budget.match, word)
@@ -178,5 +202,5 @@ def _facts(asked: Asked, parts: Parts) -> Facts:
     if team is None:
         raise Refused(400, "team is missing: say whose spending it is")
     if team not in parts.state.policy.teams:
-        raise Refused(404, f"there is no team {team!r}; known are {', '.join(parts.state.policy.teams)}")
+        raise Refused(404, f"there is no team {team!r}; {did_you_mean(team, parts.state.policy.teams)}")
     return Facts(team, said["key"] or "", said["route"] or "", said["model"])

@@ -9,7 +9,7 @@ from proxy.server.parts import Parts
 _ADJUST: Final = ("credits", "reason", "who", "budget", "team", "key", "model", "route")
 _KEY: Final = ("team", "id", "expires", "note", "replaces", "overlap")
 _PURGE: Final = ("team", "model", "route", "older_than", "all")
-_RESOLVE: Final = ("hold", "credits", "reason", "who")
+_RESOLVE: Final = ("hold", "credits", "reason", "who", "force")
 
 # fmt: off
 CALLS: Final[tuple[Row, ...]] = (

@@ -105,10 +105,14 @@ def doubts_text(said: dict[str, Any]) -> str:
 @click.argument("hold")
 @click.option("--credits", "amount", required=True, metavar="N", help="What the call cost in all; 0 for nothing.")
 @click.option("--reason", required=True, metavar="TEXT", help="How you know; it stands in the ledger for good.")
+@click.option("--force", is_flag=True, help="Book more than the call held.")
 @with_desk
-def resolve(hold: str, amount: str, reason: str, as_json: bool, **given: Any) -> int:
-    """Say what a call in doubt has cost; HOLD is its name in `ledger doubts`."""
-    asked = {"hold": hold, "credits": amount, "reason": reason, "who": whoami()}
+def resolve(hold: str, amount: str, reason: str, force: bool, as_json: bool, **given: Any) -> int:
+    """Say what a call in doubt has cost; HOLD is its name in `ledger doubts`.
+
+    More than the call held is more than it could cost by its price, so it is booked only with --force.
+    """
+    asked = {"hold": hold, "credits": amount, "reason": reason, "who": whoami(), **({"force": "yes"} if force else {})}
     said = desk_of(given).post(path_of("ledger", "resolve"), asked)
     if as_json:
         print_json(said)

@@ -16,12 +16,13 @@ budgets:
   - { name: month, credits: 300, per: month, warn_at: [0.5] }
   - { name: each, each: key, credits: 100, per: day }
 """
+KEYED = RULES.replace("red: {}", 'red: { keys: [{ id: ci, sha256: "%s" }] }' % ("ab" * 32))
 
 
 @pytest.fixture(autouse=True)
 def folder(bare):
     (bare / "policies").mkdir()
-    (bare / "policies" / "a.yaml").write_text(RULES)
+    (bare / "policies" / "a.yaml").write_text(KEYED)
     return bare
 
 
@@ -42,11 +43,13 @@ ADJUST = ("budget", "adjust", "month", "--team", "red", "--key", "ci", "--reason
 
 
 def test_reading_makes_no_ledger_and_writing_does(shown, folder):
+    (folder / "policies" / "a.yaml").write_text(RULES)
     assert "month" in shown("budget", "list")
     assert shown("usage").startswith("Nothing.")
     assert shown("key", "list") == "There are no keys.\n"
     assert shown("ledger", "verify") == "The books add up.\n"
     assert not (folder / "data").exists()
+    (folder / "policies" / "a.yaml").write_text(KEYED)
     shown(*ADJUST, "7")
     assert (folder / "data" / "ledger.db").exists()
 
@@ -81,12 +84,27 @@ def test_a_correction_needs_a_reason(shown, capsys):
     shown(*ADJUST[:-1], "--credits", "-1", code=1)
 
 
+def test_a_correction_of_a_key_that_nobody_has_is_refused(shown, capsys):
+    asked = ("budget", "adjust", "--team", "red", "--credits", "1", "--reason", "x", "--key")
+    assert run_command([*asked, "cii"]) == 1
+    assert "the team 'red' has no key 'cii'; did you mean ci?" in capsys.readouterr().err
+    assert shown("ledger", "export") == ""
+
+
+def test_a_key_that_left_the_policies_is_corrected_by_what_it_spent(shown, folder):
+    shown(*ADJUST, "7")
+    (folder / "policies" / "a.yaml").write_text(KEYED.replace("{ id: ci,", "{ id: other,"))
+    shown(*ADJUST, "-2")
+    assert told(shown, "usage", "--by", "key")["rows"] == [{"key": "ci", "credits": "5", "tool_calls": 0}]
+
+
 def test_cells_that_a_spreadsheet_would_run_are_quoted(shown):
     shown("budget", "adjust", "--team", "red", "--model", "=cmd()", "--credits", "1", "--reason", "x")
     assert shown("usage", "--by", "model", "--csv").splitlines()[1] == "'=cmd(),1,0"
 
 
-def test_keys_come_and_go(shown, capsys):
+def test_keys_come_and_go(shown, folder, capsys):
+    (folder / "policies" / "a.yaml").write_text(RULES)
     assert run_command(["key", "add", "--team", "red", "--id", "anna", "--note", "laptop"]) == 0
     said = capsys.readouterr()
     assert said.out.startswith("sg-")

@@ -135,6 +135,23 @@ async def test_a_call_in_doubt_is_listed_and_resolved_by_hand(front, gateway):
     assert (await front.admin("POST", "/api/ledger/resolve", {**asked, "credits": "-1"}))[0] == 400
 
 
+async def test_more_than_a_call_held_is_booked_only_by_force(front, gateway):
+    gateway.set_fault("500")
+    assert (await front.post("/v1/images/generate", IMAGE)).status == 500
+    await front.running.parts.books.written()
+    (doubt,) = (await front.admin("GET", "/api/ledger/doubts"))[1]["uncertain"]
+    asked = {"hold": doubt["hold"], "credits": "53.00000001", "reason": "on the gateway's bill"}
+    status, said = await front.admin("POST", "/api/ledger/resolve", asked)
+    assert status == 409
+    assert "the call of team red held 53" in said["error"]
+    assert "--force" in said["error"]
+    assert await spent(front) == "0"
+    for never in ({"credits": "-1"}, {"reason": " "}):
+        assert (await front.admin("POST", "/api/ledger/resolve", {**asked, **never, "force": "yes"}))[0] == 400
+    assert (await front.admin("POST", "/api/ledger/resolve", {**asked, "force": "yes"}))[0] == 200
+    assert await spent(front) == "53.00000001"
+
+
 def test_the_answer_is_read_exactly():
     from proxy.server.reconciler import _read
 
