@@ -184,6 +184,35 @@ async def test_a_failed_commit_admits_nothing_and_the_books_are_read_again(tmp_p
 
 
 @pytest.mark.parametrize(
+    ("begins", "ends", "says"),
+    [
+        ("max_page_count = 1", "max_page_count = 1073741823", "disk is full"),
+        ("query_only = ON", "query_only = OFF", "readonly database"),
+    ],
+    ids=["full", "read-only"],
+)
+async def test_a_disk_that_takes_no_more_admits_nothing_until_it_does(tmp_path, begins, ends, says):
+    """The file refuses as SQLITE_FULL and SQLITE_READONLY; nothing of what it refused is there afterwards."""
+    home = await reopened(tmp_path / "ledger.db")
+    await home.apply([Hold("a", RED, 30, NOW_S)])
+    await home._database.execute_fetchall(f"PRAGMA {begins}")
+    taken = 0
+    with pytest.raises(LedgerUnavailable, match=says):
+        # A page has room for some entries more.
+        while taken < 1000:
+            await home.apply([Hold(f"b{taken}", BLUE, 0, NOW_S)])
+            taken += 1
+    for _ in range(2):
+        with pytest.raises(LedgerUnavailable, match=says):
+            await home.apply([Hold(f"c{at}", BLUE, 0, NOW_S) for at in range(500)])
+    await home._database.execute_fetchall(f"PRAGMA {ends}")
+    assert await home.apply([settle("a", 10)]) == [Outcome.OK]
+    assert home.projection.open_holds == taken
+    assert await home.verify() == []
+    await home.close()
+
+
+@pytest.mark.parametrize(
     ("change", "found"),
     [
         ("UPDATE totals SET credits = 24", 2),  # it is neither what entries say nor what the team's sum says
