@@ -32,7 +32,7 @@ def _of_files(parts: Parts, at_s: float) -> list[dict[str, Any]]:
             expired = key.expires_s is not None and key.expires_s <= at_s
             rows.append({
                 "id": key.id, "team": team.name, "state": (KeyState.EXPIRED if expired else KeyState.ACTIVE).value,
-                "created_at": None, "ends_at": _at(key.expires_s), "note": "",
+                "created_at": None, "ends_at": _at(key.expires_s), "note": "", "account": key.id,
                 "source": policy.sources.get(f"team {team.name}", ""),
             })  # fmt: skip
     return rows
@@ -48,6 +48,7 @@ def _row(one: Issued, parts: Parts, at_s: float) -> dict[str, Any]:
         "created_at": instant_text(one.created_s),
         "ends_at": _at(one.ends_s),
         "note": one.note,
+        "account": one.account or one.id,
         "source": "issued",
     }
 
@@ -73,7 +74,8 @@ async def issue(asked: Asked, parts: Parts) -> dict[str, Any]:
     if overlap_s is not None and replaced is None:
         raise Refused(400, "overlap goes with replaces")
     try:
-        text, made = await parts.keys.issue(key_id, team, expires_s=expires_s, note=note)
+        account = parts.keys.ring.account_of(team, replaced.id) if replaced is not None else ""
+        text, made = await parts.keys.issue(key_id, team, expires_s=expires_s, note=note, account=account)
         if replaced is not None:
             await parts.keys.revoke(replaced.id, parts.wall() if overlap_s is None else overlap_s)
     except KeyTaken as error:

@@ -203,4 +203,5 @@ def _facts(asked: Asked, parts: Parts) -> Facts:
         raise Refused(400, "team is missing: say whose spending it is")
     if team not in parts.state.policy.teams:
         raise Refused(404, f"there is no team {team!r}; {did_you_mean(team, parts.state.policy.teams)}")
-    return Facts(team, said["key"] or "", said["route"] or "", said["model"])
+    key = parts.keys.ring.account_of(team, said["key"]) if said["key"] else ""
+    return Facts(team, key, said["route"] or "", said["model"])

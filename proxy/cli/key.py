@@ -39,8 +39,7 @@ def add(team: str | None, as_json: bool, **given: Any) -> int:
     click.echo(f"key {said['id']} of team {said['team']}{until}. It is not shown again.", err=True)
     if old := said.get("replaces"):
         click.echo(f"key {old['id']} is taken until {old['ends_at']}.", err=True)
-        click.echo(f"Budgets count {said['id']} apart from it: each key's account begins at nothing.", err=True)
-        click.echo(f"Where `amounts` of a policy file name {old['id']}, name {said['id']} too.", err=True)
+        click.echo(f"Budgets, their `amounts` and the ledger go on counting it as {said['account']}.", err=True)
     return 0
 
 

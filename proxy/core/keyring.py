@@ -25,7 +25,10 @@ class KeyState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """A key as it is kept. Instants are seconds since the epoch, None for never; a revocation may lie ahead."""
+    """A key as it is kept. Instants are seconds since the epoch, None for never; a revocation may lie ahead.
+
+    account: the id that the books count it under, its own unless it took over from another key.
+    """
 
     id: str
     team: str
@@ -34,6 +37,7 @@ class Issued:
     expires_s: float | None = None
     revoked_s: float | None = None
     note: str = ""
+    account: str = ""
 
     def state(self, at_s: float) -> KeyState:
         if self.revoked_s is not None and self.revoked_s <= at_s:
@@ -68,6 +72,11 @@ class Keyring:
         self._secret: Final = secret or bytes(32)
         self.issued: Final = {one.id: one for one in issued}
         self._by_hash: Final = {one.hash: one for one in self.issued.values()}
+
+    def account_of(self, team: str, key_id: str) -> str:
+        """The id that the books count a key under: of keys that took over from one another, that of the first."""
+        one = self.issued.get(key_id)
+        return one.account if one is not None and one.team == team and one.account else key_id
 
     def find(self, key: str, at_s: float) -> Issued | None:
         """Whose key this is; None for one that is unknown, expired or revoked, with the same work.

@@ -105,7 +105,11 @@ class Release(Rider):
 
 @dataclass(frozen=True, slots=True)
 class IssueKey(Rider):
-    """A virtual key issued by command. hash: of the key, hexadecimal. expires_s: None for never."""
+    """A virtual key issued by command.
+
+    hash: of the key, hexadecimal.      expires_s: None for never.
+    account: id of the first key in the row of those it takes over from; "" for one that takes over from none.
+    """
 
     id: str
     team: str
@@ -113,6 +117,7 @@ class IssueKey(Rider):
     created_s: float
     expires_s: float | None = None
     note: str = ""
+    account: str = ""
 
     @property
     def at_s(self) -> float:

@@ -51,6 +51,7 @@ class Call:
     taker:    takes out of the answer the usage that we asked for and the caller did not.
     alias:    the name of ours that the caller asked for and that stands for the model.
     asked:    what of the request its ceiling depends on.
+    account:  the id that the books count the key under, where that is not its own.
     owns:     the id in the answer that was given to the team.
     credential: stands for the caller's own gateway key, "" where ours is used.
     tokens:   the most it may use.
@@ -69,6 +70,7 @@ class Call:
     match: Match | None = None
     team: Team | None = None
     key_id: str = ""
+    account: str = ""
     gateway_key: str | None = None
     credential: str = ""
     body: bytes = b""
@@ -142,7 +144,7 @@ class Call:
         values = self.match.values
         self.entry_facts = EntryFacts(
             team=self.team.name,
-            key=self.key_id,
+            key=self.account or self.key_id,
             route=self.match.route.name,
             model=self.model if self.match.route.name != "chatbot" else None,
             suite=unquote(values["suite"]) if "suite" in values else None,

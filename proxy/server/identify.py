@@ -31,6 +31,7 @@ async def identify(call: Call, parts: Parts) -> web.StreamResponse | None:
                 "keeps the policies for a new one.",
             )
         call.team, call.key_id = found
+        call.account = parts.keys.ring.account_of(call.team.name, call.key_id)
     return None
 
 

@@ -38,13 +38,18 @@ class Keys:
             )
         self.ring = Keyring(self._secret, kept)
 
-    async def issue(self, key_id: str, team: str, *, expires_s: float | None, note: str) -> tuple[str, Issued]:
-        """A new key: its text, which nobody can have again, and what is kept. Raises LedgerUnavailable, KeyTaken."""
+    async def issue(
+        self, key_id: str, team: str, *, expires_s: float | None, note: str, account: str = ""
+    ) -> tuple[str, Issued]:
+        """A new key: its text, which nobody can have again, and what is kept. Raises LedgerUnavailable, KeyTaken.
+
+        account: the id it is counted under, where that is not its own.
+        """
         if self._secret is None:
             self._secret = _make_secret(self._path)
         text = key_text(os.urandom(RANDOM_BYTES))
-        made = Issued(key_id, team, key_hash(self._secret, text), self._wall(), expires_s, None, note)
-        await self._store.apply([IssueKey(key_id, team, made.hash.hex(), made.created_s, expires_s, note)])
+        made = Issued(key_id, team, key_hash(self._secret, text), self._wall(), expires_s, None, note, account)
+        await self._store.apply([IssueKey(key_id, team, made.hash.hex(), made.created_s, expires_s, note, account)])
         await self._know()
         if self.ring.issued[key_id].hash != made.hash:
             raise KeyTaken(key_id)
@@ -67,7 +72,8 @@ class Keys:
 
 def _issued(kept: KeptKey) -> Issued:
     one = kept.issued
-    return Issued(one.id, one.team, bytes.fromhex(one.hash), one.created_s, one.expires_s, kept.revoked_s, one.note)
+    ends = (one.expires_s, kept.revoked_s)
+    return Issued(one.id, one.team, bytes.fromhex(one.hash), one.created_s, *ends, one.note, one.account)
 
 
 def _read_secret(path: Path) -> bytes | None:

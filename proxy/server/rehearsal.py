@@ -89,6 +89,7 @@ async def rehearse(inbound: Imagined, caller: Caller, parts: Parts) -> Rehearsed
             call.stage = name
             if name == "identify" and caller.team is not None:
                 call.team, call.key_id = caller.team, caller.key_id
+                call.account = parts.keys.ring.account_of(caller.team.name, caller.key_id)
                 if parts.settings.credential is Credential.CALLER:
                     call.gateway_key = STAND_IN
                 continue

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from proxy.config.policyfile import load_policies
 from proxy.core.keyring import Keyring
 from proxy.core.policy import KeyRef, Policy, Team
 from proxy.server.keys import FILE, Keys, KeyTaken
@@ -161,3 +162,45 @@ async def test_keys_are_known_after_a_restart_and_useless_without_the_secret(tmp
 async def test_where_no_key_was_issued_no_secret_is_made(tmp_path):
     await Keys(MemoryLedger(), tmp_path, lambda: 0.0).load()
     assert list(tmp_path.iterdir()) == []
+
+
+EACH_KEY = """\
+teams: { blue: {} }
+prices: [{ models: "*", per_image: 50 }]
+budgets: [{ name: person, each: key, credits: 60, per: month, amounts: { anna: 120 } }]
+"""
+
+
+async def test_a_key_that_takes_over_goes_on_with_the_account_and_the_amount_of_the_first(gateway, tmp_path):
+    """Else a new key would open every budget again; so it does after a restart, and after a second replacement."""
+    gateway.set_credits("alpha", 10**6 * 10**8)
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "a.yaml").write_text(EACH_KEY)
+    rules = load_policies(tmp_path / "rules")
+    image = {"model": "image-lab-large", "prompt": "x"}
+
+    async def books():
+        return await SqliteLedger.open(tmp_path / "ledger.db", rules.budgets, now_s=0.0)
+
+    async def drawn(front, text):
+        async with front.client.post(f"{front.url}/v1/images/generate", json=image, headers={"x-api-key": text}) as got:
+            await got.read()
+        await front.running.parts.books.written()
+        said = (await front.get("/-/budget", headers={"x-api-key": text})).json
+        (limit,) = said["limits"]
+        return got.status, said["key"], float(limit["credits"]), float(limit["spent"])
+
+    flags = {"auth": "keys", "data": str(tmp_path)}
+    async with proxied(gateway.url, rules, ledger=await books(), **flags) as front:
+        first = await issue(front, team="blue", id="anna")
+        assert await drawn(front, first["key"]) == (200, "anna", 120, 50)
+        second = await issue(front, replaces="anna", id="anna2")
+        assert second["account"] == "anna"
+        assert await drawn(front, second["key"]) == (200, "anna2", 120, 100)
+    async with proxied(gateway.url, rules, ledger=await books(), **flags) as front:
+        assert await drawn(front, second["key"]) == (402, "anna2", 120, 100)
+        third = await issue(front, replaces="anna2", id="anna3")
+        assert await drawn(front, third["key"]) == (402, "anna3", 120, 100)
+        asked = {"team": "blue", "key": "anna3", "credits": "-50", "reason": "by hand"}
+        assert (await front.admin("POST", "/api/budgets/adjust", asked))[0] == 200
+        assert await drawn(front, third["key"]) == (200, "anna3", 120, 100)

@@ -113,7 +113,10 @@ async def test_what_rides_with_a_hold_is_not_taken_without_it(place):
 
 async def test_keys_are_kept_and_the_earliest_revocation_counts(place):
     home = await place()
-    key, other = IssueKey("ci", "red", "ab12", NOW_S, NOW_S + DAY_S, "for the pipeline"), IssueKey("x", "red", "", 1.0)
+    key, other = (
+        IssueKey("ci", "red", "ab12", NOW_S, NOW_S + DAY_S, "for the pipeline"),
+        IssueKey("x", "red", "", 1.0, account="ci"),
+    )
     await home.apply([key, other, RevokeKey("ci", NOW_S + 50, NOW_S), RevokeKey("ci", NOW_S + 90, NOW_S)])
     home = await place()
     assert await home.keys() == [KeptKey(key, NOW_S + 50), KeptKey(other)]

@@ -34,10 +34,10 @@ TO_NEXT: Final[Mapping[int, str]] = {
         {schema.TRIGGERS}
         PRAGMA user_version = 3;
     """,  # noqa: S608  (names of ours, no input)
-    # What was learned about text is kept.
+    # What was learned about text is kept, and which keys took over from which.
     3: f"""
         DROP VIEW book;
-        {schema.LEARNED} {schema.TRIGGERS}
+        {schema.SINCE_4} {schema.TRIGGERS}
         PRAGMA user_version = 4;
     """,
 }

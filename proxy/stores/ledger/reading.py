@@ -149,7 +149,10 @@ async def outcome(ask: Ask, team: str, key: str) -> KeptOutcome | None:
 
 async def keys(ask: Ask) -> list[KeptKey]:
     """Every virtual key issued by command, oldest first."""
-    rows = await ask("SELECT id, team, hash, created_s, expires_s, note, revoked_s FROM keys ORDER BY rowid")
+    rows = await ask(
+        "SELECT keys.id, team, hash, created_s, expires_s, note, coalesce(account, ''), revoked_s "
+        "FROM keys LEFT JOIN successors ON successors.id = keys.id ORDER BY keys.rowid"
+    )
     return [KeptKey(IssueKey(*issued), revoked_s) for *issued, revoked_s in rows]
 
 

@@ -121,7 +121,7 @@ def _riding(step: Rider) -> Row:
         case Release():
             return ("release", step.team, step.key)
         case IssueKey():
-            return ("key", step.id, step.team, step.hash, step.created_s, step.expires_s, step.note)
+            return ("key", step.id, step.team, step.hash, step.created_s, step.expires_s, step.note, step.account)
         case RevokeKey():
             return ("revoke", step.id, step.revoked_s)
         case Turn():

@@ -68,13 +68,14 @@ SUMS: Final = """
 """
 """What a start would else go through all entries for: holds without an ending, and all that each team ever spent."""
 
-LEARNED: Final = """
+SINCE_4: Final = """
     CREATE TABLE learned (
         route TEXT NOT NULL, model TEXT NOT NULL, density INTEGER NOT NULL, answers INTEGER NOT NULL,
         at_s REAL NOT NULL, PRIMARY KEY (route, model)
     ) STRICT, WITHOUT ROWID;
+    CREATE TABLE successors (id TEXT NOT NULL PRIMARY KEY, account TEXT NOT NULL) STRICT, WITHOUT ROWID;
 """
-"""How dense text is, as `core.learned` says it."""
+"""How dense text is, as `core.learned` says it; and under which id a key counts that took over from another."""
 
 RIDERS: Final = f"""
     CREATE TABLE owners (
@@ -153,6 +154,10 @@ _ANEW: Final = (
     " ON CONFLICT (route, model) DO UPDATE SET density = excluded.density, answers = excluded.answers, "
     "at_s = excluded.at_s"
 )
+_SUCCEEDS: Final = (
+    f"INSERT INTO successors (id, account) SELECT {_value(0)}, {_value(6)} WHERE {_value(6)} <> '' "
+    f"AND EXISTS (SELECT 1 FROM keys {_THIS_ID} AND hash = {_value(2)}) ON CONFLICT (id) DO NOTHING"
+)
 _REVOKED: Final = f"min({_value(1)}, coalesce(revoked_s, {_value(1)}))"
 _BEGUN: Final = ("id", "team", "kind", "model", "hold", "terms", "begun_s")
 _TAKEN: Final = ("id", *FACTS, "reserves", "spends", "tokens", "at_s", "boot_id", "boot_s")
@@ -179,7 +184,7 @@ KINDS: Final[Mapping[str, tuple[str, ...]]] = {
                  _insert("outcomes", "team", "key", "digest", "hold", "at_s")),
     "keep":     (f"UPDATE outcomes SET {_KEPT} {_THIS_KEY}",),
     "release":  (f"DELETE FROM outcomes {_THIS_KEY}",),
-    "key":      (_insert("keys", "id", "team", "hash", "created_s", "expires_s", "note") + _ONCE,),
+    "key":      (_insert("keys", "id", "team", "hash", "created_s", "expires_s", "note") + _ONCE, _SUCCEEDS),
     "revoke":   (f"UPDATE keys SET revoked_s = {_REVOKED} {_THIS_ID}",),
     "turn":     (_insert("turns", *_TAKEN) + _ONCE,),
     "written":  (f"UPDATE turns SET {_WRITTEN} {_THIS_ID}",),
@@ -198,7 +203,7 @@ TRIGGERS: Final = f"CREATE VIEW book AS SELECT NULL AS kind, {_BOOK} WHERE false
     for kind, does in KINDS.items()
 )
 
-CREATE: Final = f"{ENTRIES} {INDEXES} {TOTALS} {SUMS} {RIDERS} {LEARNED} {TRIGGERS} PRAGMA user_version = {VERSION};"
+CREATE: Final = f"{ENTRIES} {INDEXES} {TOTALS} {SUMS} {RIDERS} {SINCE_4} {TRIGGERS} PRAGMA user_version = {VERSION};"
 
 ROWS_MAX: Final = 1024
 """Rows of one statement; the database takes 32,766 values."""
