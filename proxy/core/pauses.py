@@ -1,13 +1,15 @@
 """Pauses and breakers: gates that let nothing through until an instant, and then one call to see whether all may.
 
 A gateway that says how long it wants to be left alone is left alone so long. One that fails again and again is asked
-again seldom, by one call at a time, until it answers.
+again seldom, by one call at a time, until it answers. Whose failures shut which gate is decided in `ways`.
 """
 
 from collections import deque
 from dataclasses import dataclass, field
 from math import inf
 from typing import Final
+
+from proxy.core.ways import Ways
 
 PAUSE_MIN_S: Final = 1.0
 PAUSE_MAX_S: Final = 60.0
@@ -20,21 +22,32 @@ BREAK_UNKNOWN_S: Final = 60.0
 BREAK_MAX_S: Final = 3600.0
 """Longest time a 503 closes a gate: beyond it somebody should look again."""
 
-FAILURES: Final = 5
-WITHIN_S: Final = 10.0
-"""So many failures in so many seconds close the gate of one route and model."""
-
 FIRST_BREAK_S: Final = 5.0
 LONGEST_BREAK_S: Final = 60.0
-"""How long such a gate stays closed: doubled each time the call that looks fails too."""
+"""How long a gate that saw failures stays shut: doubled each time that another team looks in vain."""
 
 GATES_MAX: Final = 1024
-"""Gates kept before those that mean nothing any more are let go of: callers invent model names."""
+"""Gates kept before those are let go of that only wait for a look: callers invent model names."""
+
+NEWS_S: Final = 1.0
+"""Calls that were on their way together are told the same; only what lasts longer by this much is news."""
+
+CHANGES_MAX: Final = 256
+"""Changes kept until somebody tells them."""
 
 
 def pause_s(told_s: float | None) -> float:
     """How long a 429 pauses a member."""
     return PAUSE_UNKNOWN_S if told_s is None else min(max(told_s, PAUSE_MIN_S), PAUSE_MAX_S)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A gate was shut, or opened again. why: a word of a closed list. until_s: None for one that opened."""
+
+    name: str
+    why: str
+    until_s: float | None
 
 
 @dataclass(slots=True)
@@ -43,13 +56,15 @@ class Gate:
 
     until_s: shut until then.       looking: one call is out to see whether it answers.
     probes:  after `until_s` one call at a time goes through, until one is answered well.
+    looked:  teams by when each looked last, as numbers that rise.      vain: whose look failed last.
     """
 
     until_s: float = -inf
     probes: bool = False
     looking: bool = False
     break_s: float = FIRST_BREAK_S
-    failed: deque[float] = field(default_factory=lambda: deque(maxlen=FAILURES))
+    looked: dict[str, int] = field(default_factory=dict)
+    vain: str | None = None
 
     def opens_s(self, now_s: float) -> float:
         """When a call may go through: now, an instant, or inf while one is out to look."""
@@ -57,16 +72,23 @@ class Gate:
             return self.until_s
         return inf if self.probes and self.looking else now_s
 
-    def recent(self, now_s: float) -> bool:
-        """Whether failures are still counted."""
-        return bool(self.failed) and now_s - self.failed[-1] <= WITHIN_S
-
 
 class Gates:
-    """All gates that are shut or have seen failures, by name."""
+    """All gates that are shut or wait for a look, by name."""
 
     def __init__(self) -> None:
+        self.ways: Final = Ways()
         self._gates: Final[dict[str, Gate]] = {}
+        self._changes: Final[deque[Change]] = deque(maxlen=CHANGES_MAX)
+        self._looks = 0
+
+    def changes(self) -> list[Change]:
+        """What was shut or opened since the last time, oldest first."""
+        if not self._changes:
+            return []
+        told = list(self._changes)
+        self._changes.clear()
+        return told
 
     def opens_s(self, names: tuple[str, ...], now_s: float) -> float:
         """When all of them let a call through; inf where nobody knows."""
@@ -83,13 +105,24 @@ class Gates:
         """When a gate opens, -inf for one that is not shut."""
         return self._gates[name].until_s if name in self._gates else -inf
 
-    def pass_through(self, names: tuple[str, ...]) -> tuple[str, ...]:
+    # --- looking ---
+
+    def looked(self, names: tuple[str, ...], team: str) -> int | None:
+        """None: nobody has to look behind these gates; else when a team looked last, 0 for never."""
+        if not self._gates:
+            return None
+        found = [gate for name in names if (gate := self._gates.get(name)) is not None and gate.probes]
+        return max((gate.looked.get(team, 0) for gate in found), default=None)
+
+    def pass_through(self, names: tuple[str, ...], team: str) -> tuple[str, ...]:
         """A call goes through: the gates that it is the one to look behind."""
         if not self._gates:
             return ()
         looks = tuple(name for name in names if (gate := self._gates.get(name)) is not None and gate.probes)
+        self._looks += 1
         for name in looks:
             self._gates[name].looking = True
+            self._gates[name].looked[team] = self._looks
         return looks
 
     def came_back(self, names: tuple[str, ...]) -> None:
@@ -98,38 +131,53 @@ class Gates:
             if (gate := self._gates.get(name)) is not None:
                 gate.looking = False
 
-    def pause(self, name: str, until_s: float) -> None:
+    # --- shutting and opening ---
+
+    def pause(self, name: str, until_s: float, why: str = "told") -> None:
         """Shut a gate until an instant; it then opens for all."""
         gate = self._gates.setdefault(name, Gate())
+        if until_s > gate.until_s + NEWS_S:
+            self._changes.append(Change(name, why, until_s))
         gate.until_s = max(gate.until_s, until_s)
 
-    def break_(self, name: str, until_s: float) -> None:
+    def break_(self, name: str, until_s: float, why: str = "told") -> None:
         """Shut a gate until an instant; one call then looks before the others go."""
-        self.pause(name, until_s)
+        self.pause(name, until_s, why)
         self._gates[name].probes, self._gates[name].looking = True, False
 
-    def failed(self, name: str, now_s: float) -> None:
-        """A call failed without saying until when: enough of them shut the gate, and so does one that looked."""
-        if name not in self._gates and len(self._gates) >= GATES_MAX:
-            self._forget(now_s)
-        gate = self._gates.setdefault(name, Gate())
-        gate.failed.append(now_s)
-        looked = gate.probes
-        if looked or (len(gate.failed) == FAILURES and now_s - gate.failed[0] <= WITHIN_S):
-            gate.break_s = min(gate.break_s * 2, LONGEST_BREAK_S) if looked else FIRST_BREAK_S
-            gate.failed.clear()
-            self.break_(name, now_s + gate.break_s)
+    def failed(self, way: str, own: str, team: str, now_s: float, looks: tuple[str, ...] = ()) -> None:
+        """A call failed without saying until when. looks: gates that it was to look behind.
 
-    def answered(self, names: tuple[str, ...], now_s: float) -> None:
+        way: the gate of all teams.      own: the gate of this team there.
+        """
+        if len(self._gates) >= GATES_MAX:
+            for name in [name for name, gate in self._gates.items() if now_s >= gate.until_s]:
+                del self._gates[name]
+        alone, everybody = self.ways.failed(way, team, now_s)
+        for name, enough in ((own, alone), (way, everybody)):
+            gate = self._gates.get(name)
+            if gate is not None and gate.probes and name in looks:
+                # One team's looks make it longer for that team alone: its gate here doubles, that of all does not.
+                if name == own or gate.vain not in (None, team):
+                    gate.break_s = min(gate.break_s * 2, LONGEST_BREAK_S)
+                gate.vain = team
+                self.break_(name, now_s + gate.break_s, "still_fails")
+            elif enough and (gate is None or not gate.probes):
+                self.break_(name, now_s + FIRST_BREAK_S, "fails")
+
+    def answered(self, names: tuple[str, ...], way: str, team: str, now_s: float) -> None:
         """A call was answered: what looked through these gates found all well."""
+        self.ways.answered(way, team, now_s)
+        if not self._gates:
+            return
         for name in names:
             gate = self._gates.get(name)
-            if gate is not None and now_s >= gate.until_s and (gate.probes or not gate.recent(now_s)):
-                del self._gates[name]
-
-    def _forget(self, now_s: float) -> None:
-        for name in [name for name, gate in self._gates.items() if now_s >= gate.until_s and not gate.recent(now_s)]:
+            if gate is None or now_s < gate.until_s:
+                continue
             del self._gates[name]
+            if gate.probes:
+                self.ways.mended(way, None if name == way else team)
+                self._changes.append(Change(name, "answered", None))
 
     def all_shut(self, now_s: float) -> dict[str, float]:
         """What is shut now, and until when."""

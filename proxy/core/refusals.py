@@ -49,16 +49,22 @@ class Refusals:
     def __len__(self) -> int:
         return len(self._said)
 
-    def no_credits(self, credential: str, ceiling: int, now_s: float) -> None:
-        """The gateway refused a call for want of credits; one that may cost nothing says nothing about others."""
-        if ceiling > 0:
-            was = self._latches.get(credential)
-            lowest = min(ceiling, was.ceiling) if was is not None and was.until_s > now_s else ceiling
-            self._latches[credential] = Latch(now_s + LATCH_S, lowest)
+    def no_credits(self, credential: str, ceiling: int, now_s: float) -> bool:
+        """The gateway refused a call for want of credits; whether that is news.
 
-    def has_credits(self, credential: str) -> None:
-        """The gateway took a call that costs."""
-        self._latches.pop(credential, None)
+        One that may cost nothing says nothing about others.
+        """
+        if ceiling <= 0:
+            return False
+        was = self._latches.get(credential)
+        holds = was is not None and was.until_s > now_s
+        lowest = min(ceiling, was.ceiling) if was is not None and holds else ceiling
+        self._latches[credential] = Latch(now_s + LATCH_S, lowest)
+        return not holds
+
+    def has_credits(self, credential: str) -> bool:
+        """The gateway took a call that costs; whether that is news."""
+        return self._latches.pop(credential, None) is not None
 
     def latched_s(self, credential: str, ceiling: int, now_s: float) -> float | None:
         """For how long a call would be refused as one was that may cost no more; None where it may be asked."""

@@ -6,6 +6,7 @@ instants are seconds of one clock that never goes back; `now_s` is always an arg
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
 from math import inf
 from typing import Final
 
@@ -63,11 +64,15 @@ class Scheduler:
 
     def _passes_over(self, waiter: Waiter) -> bool:
         """Whether somebody waits who may need what this one would take."""
-        return len(self._lanes) > 0 and (waiter.credits > 0 or any(slots.waiting for slots, _ in waiter.wants))
+        return len(self._lanes) > 0 and (
+            waiter.credits > 0
+            or any(slots.waiting for slots, _ in waiter.wants)
+            or self.gates.looked(waiter.gates, waiter.team) is not None
+        )
 
     def _start(self, waiter: Waiter) -> Turn:
-        looks = self.gates.pass_through(waiter.gates)
-        return self.rates.start(waiter.id, waiter.draw, waiter.tokens, waiter.wants, looks)
+        waiter.looks = self.gates.pass_through(waiter.gates, waiter.team)
+        return self.rates.start(waiter.id, waiter.draw, waiter.tokens, waiter.wants, waiter.looks)
 
     def give_back(self, turn: Turn) -> None:
         """Nothing was sent."""
@@ -132,10 +137,15 @@ class Scheduler:
         started: list[tuple[Waiter, Turn]] = []
         reserved: Reservations = {}
         again_s, kept = inf, 0
-        heads = Heads(self._lanes)
-        while (lane := heads.pop()) is not None:
+        heads, aside, late = Heads(self._lanes), list[tuple[int, int, Lane]](), set[Lane]()
+        while (lane := heads.pop() or (heappop(aside)[2] if aside else None)) is not None:
             waiter = lane.head
             block = self._blocked(waiter, now_s, reserved, purse)
+            if block is None and lane not in late and (looked := self.gates.looked(waiter.gates, waiter.team)):
+                # Teams look in turn: those that have not looked, or longer ago, come first.
+                late.add(lane)
+                heappush(aside, (looked, waiter.seq, lane))
+                continue
             # One that starts keeps what held it up until now, or those before it.
             waiter.block = block or waiter.block or (Block(Held.RATE, now_s, lane.binding) if lane.binding else None)
             if block is not None and block.held not in REFUSED:

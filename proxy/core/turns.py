@@ -85,6 +85,7 @@ class Waiter:
     gates:      names of what must be open.
     wants:      the accounts it draws on, and how much of each; filled in when it asks.
     block:      what held it up when last looked at, None where nothing did.
+    looks:      gates that it was let through to look behind.
     """
 
     id: str
@@ -97,6 +98,7 @@ class Waiter:
     seq: int = 0
     wants: Wants = ()
     block: Block | None = None
+    looks: tuple[str, ...] = ()
     lane: "Lane | None" = None
 
     @property

@@ -41,16 +41,19 @@ def waiter_of(call: Call, parts: Parts) -> Waiter:
     )
 
 
+WAY: Final = 2
+OWN_WAY: Final = 3
+"""Where in a call's gates stands that of its route and model, or its suite: of all teams, and of its team alone."""
+
+
 def gates_of(call: Call, member: str) -> tuple[str, ...]:
-    """What has to be open for the call: the gateway, its member, and the suite, or the route and model, it asks."""
+    """What has to be open for the call: the gateway, its member, and its way, that of all and that of its team."""
     assert call.match is not None
-    route = call.match.route.name
-    if call.mcp is None:
-        return UPSTREAM_GATE, MEMBER + member, f"{route}/{call.model or ''}"
-    suite = f"suite:{call.match.values['suite']}"
-    if call.mcp.method == "tools/call":
-        return UPSTREAM_GATE, MEMBER + member, suite, TOOLS + call.credential
-    return UPSTREAM_GATE, MEMBER + member, suite
+    assert call.team is not None
+    suite = call.match.values["suite"] if call.mcp is not None else None
+    way = f"{call.match.route.name}/{call.model or ''}" if suite is None else f"suite:{suite}"
+    gates = UPSTREAM_GATE, MEMBER + member, way, f"{way} of {call.team.name}"
+    return (*gates, TOOLS + call.credential) if call.mcp is not None and call.mcp.method == "tools/call" else gates
 
 
 def _patience_s(call: Call, team_s: float) -> float:

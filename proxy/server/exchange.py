@@ -16,6 +16,7 @@ from proxy.core.holds import OpenHold
 from proxy.core.ledger import NO_CHARGE, Charge, Ending, Figures, Settle, Void, charge
 from proxy.core.prices import FREE
 from proxy.core.pricing import gateway_credits, metered, paid_input, told_in_headers
+from proxy.core.readers import Readers
 from proxy.core.riders import Rider
 from proxy.core.usage import Meter
 from proxy.server.admitted import Admitted
@@ -39,7 +40,7 @@ class Exchanges:
     def __init__(self, bounds: Bounds) -> None:
         self.bounds: Final = bounds
         self.open: Final[set[Exchange]] = set()
-        self.reading_on = 0
+        self.readers: Final[Readers[Exchange]] = Readers()
         self._empty: Final = asyncio.Event()
         self._empty.set()
 
@@ -194,10 +195,11 @@ class Exchange:
         if self.left or self.ending is not None:
             return
         self.left = True
-        if self._among.reading_on >= self._among.bounds.at_once:
-            self.abandon()
+        loser = self._among.readers.take(self._team, self, self._among.bounds.at_once)
+        if loser is not None:
+            loser.abandon()
+        if loser is self:
             return
-        self._among.reading_on += 1
         self._timer = asyncio.get_running_loop().call_later(self._among.bounds.seconds, self.abandon)
 
     def caller_came(self) -> None:
@@ -210,7 +212,12 @@ class Exchange:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-            self._among.reading_on -= 1
+            self._among.readers.leave(self._team, self)
+
+    @property
+    def _team(self) -> str:
+        """Whose part of reading on it takes; the proxy's own calls are read by nobody else."""
+        return self._turn.turn.draw.facts.team if self._turn is not None else ""
 
     def stop(self) -> None:
         """The process ends: give the answer up, although somebody may still wait for it."""

@@ -10,10 +10,10 @@ from aiohttp import web
 from proxy.core.headers import retry_after_s
 from proxy.core.pauses import BREAK_MAX_S, BREAK_UNKNOWN_S, pause_s
 from proxy.core.policy import Storms
-from proxy.core.refusals import REMEMBERED, Said
+from proxy.core.refusals import LATCH_S, REMEMBERED, Said
 from proxy.errors import ProxyError
-from proxy.server import replies
-from proxy.server.asking import UPSTREAM_GATE, gates_of
+from proxy.server import replies, warnings
+from proxy.server.asking import OWN_WAY, UPSTREAM_GATE, WAY, gates_of
 from proxy.server.call import Call
 from proxy.server.parts import Parts
 from proxy.server.upstream import Outgoing
@@ -24,6 +24,9 @@ RESENT_MAX: Final = 20
 
 MAINTENANCE: Final = b"maintenance"
 """A 503 with this word is about all of the gateway, with or without a figure."""
+
+ASKED_WRONG: Final = frozenset({501, 505})
+"""Statuses above 500 that are about what was asked, and not about how the gateway is."""
 
 
 class Told(Protocol):
@@ -82,10 +85,12 @@ def answered(call: Call, status: int, parts: Parts) -> None:
     """An answer that is no failure of the gateway's: what looked whether it answers again has seen that it does."""
     if call.joined or call.waiter is None:
         return
-    if status < 400 and call.hold is not None and call.hold.credits:
-        parts.refusals.has_credits(call.credential)
+    if status < 400 and call.hold is not None and call.hold.credits and parts.refusals.has_credits(call.credential):
+        parts.log.note("info", "credits_latch_opened", id=call.id)
     if status < 500:
-        parts.queue.scheduler.gates.answered(call.waiter.gates, parts.queue.now_s())
+        gates, team = call.waiter.gates, call.waiter.team
+        parts.queue.scheduler.gates.answered(gates, gates[WAY], team, parts.queue.now_s())
+        warnings.gates(parts)
 
 
 def refused(call: Call, told: Told, content_type: str, body: bytes, parts: Parts) -> None:
@@ -95,14 +100,16 @@ def refused(call: Call, told: Told, content_type: str, body: bytes, parts: Parts
     now_s = parts.queue.now_s()
     match told.status:
         case 402 if call.hold is not None:
-            parts.refusals.no_credits(call.credential, call.hold.credits, now_s)
+            if parts.refusals.no_credits(call.credential, call.hold.credits, now_s):
+                warnings.latched(call, LATCH_S, parts)
         case status if status in REMEMBERED and (key := _key(call)) is not None:
             parts.refusals.remember(key, Said(status, told.headers, content_type, body), now_s)
-        case 503 if (after_s := _after_s(told, parts)) is not None or MAINTENANCE in body.lower():
+        case 503 if (after_s := _after_s(told, parts)) is not None or _maintenance(body, call.model):
             gate = f"suite:{call.match.values['suite']}" if call.match and call.mcp is not None else UPSTREAM_GATE
             until_s = now_s + (BREAK_UNKNOWN_S if after_s is None else min(max(after_s, 1.0), BREAK_MAX_S))
-            parts.queue.scheduler.gates.break_(gate, until_s)
-        case status if status >= 500:
+            parts.queue.scheduler.gates.break_(gate, until_s, "maintenance" if after_s is None else "told")
+            warnings.gates(parts)
+        case status if status >= 500 and status not in ASKED_WRONG:
             failed(call, parts)
     parts.queue.changed()
 
@@ -111,9 +118,16 @@ def failed(call: Call, parts: Parts) -> None:
     """The gateway failed without saying until when, or could not be reached: of its route and model, or its suite."""
     if call.joined or call.waiter is None or call.policy.storms is Storms.PASS:
         return
-    gates = call.waiter.gates
-    parts.queue.scheduler.gates.failed(gates[2], parts.queue.now_s())
+    waiter, gates = call.waiter, parts.queue.scheduler.gates
+    gates.failed(waiter.gates[WAY], waiter.gates[OWN_WAY], waiter.team, parts.queue.now_s(), waiter.looks)
+    warnings.gates(parts)
     parts.queue.changed()
+
+
+def _maintenance(body: bytes, model: str | None) -> bool:
+    """Whether the gateway speaks of maintenance, and does not merely repeat the name that a caller asked for."""
+    said = body.lower()
+    return MAINTENANCE in (said.replace(model.lower().encode(), b"") if model else said)
 
 
 def sent_back(call: Call, told: Told, parts: Parts) -> bool:
@@ -129,7 +143,8 @@ def sent_back(call: Call, told: Told, parts: Parts) -> bool:
     if queue.scheduler.gates.until_s(gate) <= now_s:
         # Calls that were on their way together say the same thing once.
         queue.scheduler.cut(waiter.draw, now_s)
-    queue.scheduler.gates.pause(gate, now_s + pause_s(after_s))
+    queue.scheduler.gates.pause(gate, now_s + pause_s(after_s), "429")
+    warnings.gates(parts)
     queue.changed()
     call.resent += 1
     return now_s + max(pause_s(after_s), after_s or 0.0) < waiter.deadline_s and call.resent <= RESENT_MAX

@@ -17,7 +17,7 @@ from proxy.server.parts import Parts
 from proxy.units import credit_text, instant_text
 
 EVERY_S: Final = 1.0
-"""How often accounts and gates are asked; no call waits for it."""
+"""How often accounts are asked; no call waits for it."""
 
 QUIET: Final = ("member:", "tools:")
 """Gates whose pauses are part of every day: they are shut for seconds, and calls wait."""
@@ -101,12 +101,11 @@ def policy_refused(found: list[str], parts: Parts) -> None:
 
 async def watch(parts: Parts, *, every_s: float = EVERY_S) -> None:
     """Tell until cancelled."""
-    shut: frozenset[str] = frozenset()
     refused = False
     while True:
         await asyncio.sleep(every_s)
         tell(parts)
-        shut = _breakers(shut, parts)
+        gates(parts)
         if parts.state.key_refused and not refused:
             text = "The gateway refused the proxy's own key: no call gets through until it is replaced."
             name = f"gateway_key_refused/{parts.wall():.0f}"
@@ -114,13 +113,42 @@ async def watch(parts: Parts, *, every_s: float = EVERY_S) -> None:
         refused = parts.state.key_refused
 
 
-def _breakers(before: frozenset[str], parts: Parts) -> frozenset[str]:
-    """Tell of what is shut now and was not before; what is shut now."""
-    now = parts.queue.scheduler.gates.all_shut(parts.queue.now_s())
-    shut = frozenset(name for name in now if not name.startswith(QUIET))
-    for name in sorted(shut - before):
-        text = f"{name} of the gateway is left alone for a while: it is paused, or failed again and again."
-        parts.news.tell(
-            News(f"breaker_open/{name}/{parts.wall():.0f}", "breaker_open", parts.wall(), text, {"what": name})
-        )
-    return shut
+WHY: Final = {
+    "429": "the gateway asked for a pause",
+    "told": "the gateway said until when",
+    "maintenance": "the gateway is under maintenance",
+    "fails": "it failed again and again",
+    "still_fails": "the call that looked failed too",
+    "answered": "a call was answered",
+}
+"""Why a part of the gateway is left alone, or not any more."""
+
+
+def gates(parts: Parts) -> None:
+    """Tell which parts of the gateway are left alone from now on, and which are not any more."""
+    for change in parts.queue.scheduler.gates.changes():
+        kind = change.name.partition(":")[0]
+        # A member is known by the digest of its key; who reads this has no use for it.
+        what = kind if f"{kind}:" in QUIET else change.name
+        if change.until_s is None:
+            parts.log.note("info", "breaker_closed", what=what, why=WHY[change.why])
+            continue
+        left_s = max(0.0, change.until_s - parts.queue.now_s())
+        at_s = parts.wall()
+        until = instant_text(at_s + left_s)
+        event = "gateway_pause" if f"{kind}:" in QUIET else "breaker_open"
+        parts.log.note("warning", event, what=what, why=WHY[change.why], for_s=round(left_s, 1), until=until)
+        if event == "breaker_open" and change.why != "still_fails":
+            text = f"{what} of the gateway is left alone until {until}: {WHY[change.why]}."
+            parts.news.tell(
+                News(f"breaker_open/{what}/{at_s:.0f}", "breaker_open", at_s, text, {"what": what, "until": until})
+            )
+
+
+def latched(call: Call, for_s: float, parts: Parts) -> None:
+    """The gateway refused a call for want of credits: calls that may cost as much are not sent for a while."""
+    assert call.hold is not None
+    parts.log.note(
+        "warning", "credits_latch", id=call.id, ceiling=credit_text(call.hold.credits), for_s=for_s,
+        until=instant_text(parts.wall() + for_s),
+    )  # fmt: skip

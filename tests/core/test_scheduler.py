@@ -265,8 +265,38 @@ def test_after_a_break_one_call_looks_before_the_others_go():
     desk.now_s = 5.0
     assert [waiter for waiter, _ in desk.look().started] == [looks]
     assert desk.look().started == []
-    gates.answered(("g",), 5.1)
+    gates.answered(("g",), "g", "red", 5.1)
     assert [waiter for waiter, _ in desk.look().started] == rest
+
+
+def test_teams_look_in_turn_and_nobody_looks_before_those_who_wait():
+    desk = Desk()
+    gates = desk.scheduler.gates
+    gates.break_("g", 5.0)
+    for team in ("greedy", "greedy", "greedy", "calm", "quiet"):
+        desk.ask(team, gates=("g",))
+    looked = []
+    for _ in range(4):
+        desk.now_s = gates.opens_s(("g",), desk.now_s)
+        assert desk.ask("greedy", gates=("g",))[1] is None, "who comes now stands behind those who wait"
+        ((waiter, _),) = desk.look().started
+        looked.append(waiter.team)
+        gates.failed("g", "own", waiter.team, desk.now_s, waiter.looks)
+    assert looked == ["greedy", "calm", "quiet", "greedy"]
+
+
+def test_a_team_looks_again_where_the_others_cannot():
+    desk = Desk(rate("slow", 1, 100.0, match={"team": "calm"}))
+    gates = desk.scheduler.gates
+    desk.ask("calm")
+    gates.break_("g", 5.0)
+    for team in ("greedy", "calm", "greedy"):
+        desk.ask(team, gates=("g",))
+    for _ in range(2):
+        desk.now_s = gates.opens_s(("g",), desk.now_s)
+        ((waiter, _),) = desk.look().started
+        assert waiter.team == "greedy"
+        gates.failed("g", "own", waiter.team, desk.now_s, waiter.looks)
 
 
 def test_a_hold_that_does_not_fit_yet_waits_and_one_that_never_will_is_told():

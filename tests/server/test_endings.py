@@ -1,12 +1,15 @@
 """Every way a call can end, brought about by the gateway's double, and what it costs."""
 
 import asyncio
+import hashlib
 import io
+from dataclasses import replace
 
 import orjson
 import pytest
 
 from proxy.core.ledger import Basis, Ending, Hold, Settle, Void
+from proxy.core.policy import DEFAULT_POLICY, KeyRef, Team
 from proxy.core.prices import FLAT
 from proxy.core.pricing import token_credits
 from tests.proxies import CHAT, NATIVE, NOW, RESPONSE, proxied
@@ -204,7 +207,7 @@ async def test_a_caller_who_leaves_after_the_first_byte_still_pays_for_the_whole
     async with front.client.post(front.url + "/v1/chat/completions", json=stream) as response:
         await response.content.readany()
         response.close()
-    await front.until(lambda: front.running.parts.exchanges.reading_on == 1)
+    await front.until(lambda: len(front.running.parts.exchanges.readers) == 1)
     gateway.open_gate("rest")
     event = await front.request()
     assert event["ending"] == "caller_left"
@@ -212,7 +215,7 @@ async def test_a_caller_who_leaves_after_the_first_byte_still_pays_for_the_whole
     (seen,) = gateway.journal
     assert (seen.finished, seen.caller_gone) == (True, False)
     assert ended(front).charge.basis is Basis.USAGE
-    assert front.running.parts.exchanges.reading_on == 0
+    assert len(front.running.parts.exchanges.readers) == 0
 
 
 async def test_a_caller_who_leaves_before_the_answer_begins_still_pays(front, gateway):
@@ -220,7 +223,7 @@ async def test_a_caller_who_leaves_before_the_answer_begins_still_pays(front, ga
     asked = asyncio.create_task(front.post("/v1/chat/completions", CHAT))
     await gateway.wait_for_gate("head")
     asked.cancel()
-    await front.until(lambda: front.running.parts.exchanges.reading_on == 1)
+    await front.until(lambda: len(front.running.parts.exchanges.readers) == 1)
     gateway.open_gate("head")
     event = await front.request()
     assert (event["ending"], event["basis"]) == ("caller_left", "usage")
@@ -249,6 +252,34 @@ async def test_reading_on_is_for_so_many_callers_only(gateway):
         assert (event["ending"], event["basis"]) == ("caller_left", "hold")
 
 
+async def test_answers_that_one_team_left_take_no_other_teams_part_of_reading_on(gateway):
+    keys = {name: (KeyRef(name, hashlib.sha256(name.encode()).digest()),) for name in ("greedy", "calm")}
+    rules = replace(DEFAULT_POLICY, teams={name: Team(name, key) for name, key in keys.items()}, open_team=None)
+    gateway.set_fault("slow", gate="late", at=3)
+
+    async def leaves(front, team, number):
+        body = {**CHAT, "stream": True, "temperature": 0.5 + number / 10, "stream_options": {"include_usage": True}}
+        async with front.client.post(
+            front.url + "/v1/chat/completions", json=body, headers={"x-api-key": team}
+        ) as response:
+            await response.content.readany()
+            response.close()
+
+    async with proxied(gateway.url, rules, auth="keys", read_on_max=2) as front:
+        readers = front.running.parts.exchanges.readers
+        for number in range(3):
+            await leaves(front, "greedy", number)
+            await front.until(lambda number=number: len(readers) == min(number + 1, 2))
+        await leaves(front, "calm", 3)
+        await front.until(lambda: len(front.requests) == 2)
+        gateway.open_gate("late")
+        await front.until(lambda: len(front.requests) == 4)
+        kept = {(event["team"], event["basis"]) for event in front.requests[2:]}
+        assert kept == {("greedy", "usage"), ("calm", "usage")}
+        assert {(event["team"], event["basis"]) for event in front.requests[:2]} == {("greedy", "hold")}
+        assert len(readers) == 0
+
+
 async def test_a_call_cut_short_by_the_end_of_the_process_says_so(gateway):
     """Its caller is still there: it must not be told that it left."""
     gateway.set_fault("slow", gate="never")
@@ -269,7 +300,7 @@ async def test_the_drain_waits_for_answers_that_are_read_on(gateway):
         async with front.client.post(front.url + "/v1/chat/completions", json=stream) as response:
             await response.content.readany()
             response.close()
-        await front.until(lambda: front.running.parts.exchanges.reading_on == 1)
+        await front.until(lambda: len(front.running.parts.exchanges.readers) == 1)
         drained = asyncio.create_task(front.running.drain(20))
         await front.until(lambda: front.running.parts.state.draining)
         assert not drained.done()

@@ -1,13 +1,14 @@
 """What the gateway refuses teaches: callers wait where waiting helps, and a storm is one request upstream."""
 
 import asyncio
+import hashlib
 from dataclasses import replace
 
 import pytest
 
 from proxy.core.ledger import Void
 from proxy.core.limits import Counts, Each, Rate
-from proxy.core.policy import DEFAULT_POLICY, Storms
+from proxy.core.policy import DEFAULT_POLICY, KeyRef, Storms, Team
 from tests.proxies import CHAT, NATIVE, RESPONSE, proxied
 
 TOOL = {"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "add", "arguments": {"a": 1, "b": 2}}}
@@ -161,6 +162,87 @@ async def test_failures_of_one_model_shut_its_way_and_no_other(front, gateway):
     assert len(gateway.journal) == 5
     assert (await front.post("/v1/chat/completions", {**CHAT, "model": "gpt-4o"}, headers=no_wait)).status == 200
     assert (await front.post("/v1/chat/completions", CHAT)).status == 200, "it waits for the way to open"
+
+
+NO_WAIT = {"X-Sluicegate-Wait-Max": "0"}
+
+
+def crowd():
+    """Teams whose keys are their names."""
+    keys = {name: (KeyRef(name, hashlib.sha256(name.encode()).digest()),) for name in ("red", "blue", "green")}
+    return replace(DEFAULT_POLICY, teams={name: Team(name, key) for name, key in keys.items()}, open_team=None)
+
+
+async def chat(front, team):
+    reply = await front.post("/v1/chat/completions", CHAT, headers={"x-api-key": team, **NO_WAIT})
+    return reply.status, reply.error.get("reason") if reply.status != 200 else None
+
+
+def notes(front, *events):
+    return [(event["event"], event["what"], event["why"]) for event in front.events if event["event"] in events]
+
+
+async def test_failures_of_one_team_shut_the_way_for_that_team_alone_and_the_log_says_so(gateway):
+    async with proxied(gateway.url, crowd(), auth="keys") as front:
+        gateway.set_fault("500", times=5)
+        for _ in range(5):
+            assert await chat(front, "red") == (500, None)
+        assert await chat(front, "red") == (503, "paused")
+        assert await chat(front, "blue") == (200, None)
+        shut = f"chat/{CHAT['model']} of red"
+        assert notes(front, "breaker_open") == [("breaker_open", shut, "it failed again and again")]
+        (event,) = [event for event in front.events if event["event"] == "breaker_open"]
+        assert event["level"] == "warning"
+        assert 0 < event["for_s"] <= 5
+        assert event["until"].endswith("Z")
+        reply = await front.post("/v1/chat/completions", CHAT, headers={"x-api-key": "red"})
+        assert reply.status == 200, "it waits for the way to open"
+        assert notes(front, "breaker_closed") == [("breaker_closed", shut, "a call was answered")]
+
+
+async def test_failures_of_several_teams_shut_the_way_for_all(gateway):
+    async with proxied(gateway.url, crowd(), auth="keys") as front:
+        gateway.set_fault("status", code=524, times=5)
+        for team in ("red", "red", "red", "blue", "red"):
+            assert (await chat(front, team))[0] == 524
+        assert await chat(front, "green") == (503, "paused")
+        assert notes(front, "breaker_open") == [
+            ("breaker_open", f"chat/{CHAT['model']}", "it failed again and again"),
+        ]
+        assert len(gateway.journal) == 5
+
+
+async def test_what_a_caller_asked_wrong_is_no_failure_of_the_gateway(front, gateway):
+    for code in (400, 501):
+        gateway.clear_faults()
+        gateway.set_fault("status", code=code)
+        for number in range(6):
+            reply = await front.post("/v1/chat/completions", {**CHAT, "temperature": number / 10}, headers=NO_WAIT)
+            assert reply.status == code
+    gateway.clear_faults()
+    assert (await front.post("/v1/chat/completions", CHAT, headers=NO_WAIT)).status == 200
+
+
+async def test_a_model_named_maintenance_closes_nothing(front, gateway):
+    gateway.set_fault("status", code=503, message="Model maintenance is loading", times=1)
+    body = {**CHAT, "model": "maintenance"}
+    assert (await front.post("/v1/chat/completions", body, headers=NO_WAIT)).status == 503
+    assert (await front.post("/v1/chat/completions", CHAT, headers=NO_WAIT)).status == 200
+
+
+async def test_a_pause_from_outside_and_an_empty_purse_are_told_once_in_the_log(front, gateway):
+    gateway.set_fault("429", retry=90)
+    await storm(front, {**CHAT, "temperature": 0}, "/v1/chat/completions", times=2)
+    assert notes(front, "gateway_pause") == [("gateway_pause", "member", "the gateway asked for a pause")]
+    assert [event["for_s"] > 59 for event in front.events if event["event"] == "gateway_pause"] == [True]
+    front.running.parts.queue.scheduler.gates._gates.clear()
+    gateway.clear_faults()
+    gateway.set_credits("alpha", 0)
+    await storm(front)
+    assert [event["for_s"] for event in front.events if event["event"] == "credits_latch"] == [15.0]
+    gateway.set_credits("alpha", 10**15)
+    assert (await front.post("/v1/responses", {**RESPONSE, "max_output_tokens": 1})).status == 200
+    assert [event["level"] for event in front.events if event["event"] == "credits_latch_opened"] == ["info"]
 
 
 async def test_a_gateway_that_cannot_be_reached_is_not_tried_by_every_call():

@@ -40,7 +40,7 @@ async def read(asked: Asked, parts: Parts) -> dict[str, Any]:
         "gateway": str(parts.settings.upstream or ""),
         "key_refused": parts.state.key_refused,
         "open_calls": len(parts.exchanges.open),
-        "reading_on": parts.exchanges.reading_on,
+        "reading_on": len(parts.exchanges.readers),
         "open_operations": {
             kind: parts.metrics.total("operations_open", kind=kind) for kind in ("image", "video", "response")
         },
