@@ -5,10 +5,13 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import inf
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from proxy.core.slots import Slots
 from proxy.core.turns import Waiter
+
+if TYPE_CHECKING:
+    from proxy.core.heads import Crowd
 
 
 @dataclass(slots=True, eq=False)
@@ -16,12 +19,16 @@ class Lane:
     """Waiters of one team on one set of accounts.
 
     binding: the account that held its head up last; the team's share is kept there.
+    crowd:   where it stands until something changes, None while it has to be looked at.
+    seen:    somebody has looked at its head, so waiting is not in vain as far as is known.
     """
 
     key: Hashable
     team: str
     waiters: "OrderedDict[int, Waiter]" = field(default_factory=OrderedDict)
     binding: Slots | None = None
+    crowd: "Crowd | None" = None
+    seen: bool = False
 
     @property
     def head(self) -> Waiter:
@@ -33,6 +40,8 @@ class Lanes:
 
     def __init__(self) -> None:
         self._lanes: Final[dict[Hashable, Lane]] = {}
+        self.restless: Final[dict[Lane, None]] = {}
+        """Lanes that have to be looked at, as nobody knows what would have to change first."""
         self._deadlines: Final[list[tuple[float, int, Waiter]]] = []
         self._count = 0
         self._last = 0
@@ -55,6 +64,7 @@ class Lanes:
         lane = self._lanes.get(key)
         if lane is None:
             lane = self._lanes[key] = Lane(key, waiter.team)
+            self.wake(lane)
         self._last += 1
         self._first -= 1
         waiter.seq = self._first if first else self._last
@@ -62,8 +72,10 @@ class Lanes:
         lane.waiters[waiter.seq] = waiter
         if first:
             lane.waiters.move_to_end(waiter.seq, last=False)
+            self.wake(lane)
         for slots, amount in waiter.wants:
             slots.waiting[lane.team] = slots.waiting.get(lane.team, 0) + amount
+            slots.queued += amount
         heappush(self._deadlines, (waiter.deadline_s, waiter.seq, waiter))
         self._count += 1
 
@@ -73,16 +85,27 @@ class Lanes:
         if lane is None:
             return
         waiter.lane = None
+        was_head = lane.head is waiter
         del lane.waiters[waiter.seq]
         self._count -= 1
         if not lane.waiters:
             del self._lanes[lane.key]
+            self.restless.pop(lane, None)
+            lane.crowd = None
+        elif was_head:
+            self.wake(lane)
         for slots, amount in waiter.wants:
+            slots.queued -= amount
             left = slots.waiting.get(lane.team, 0) - amount
             if left > 0:
                 slots.waiting[lane.team] = left
             else:
                 slots.waiting.pop(lane.team, None)
+
+    def wake(self, lane: Lane) -> None:
+        """Its head is another one, or something happened: it has to be looked at."""
+        lane.crowd, lane.seen = None, False
+        self.restless[lane] = None
 
     def next_deadline_s(self) -> float:
         """When the first of them gives up, inf where nobody waits."""

@@ -5,24 +5,16 @@ head without room has an earliest start, and a later one may go before it only w
 instants are seconds of one clock that never goes back; `now_s` is always an argument.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from heapq import heappop, heappush
+from collections.abc import Iterable, Iterator, Mapping
 from math import inf
 from typing import Final
 
-from proxy.core.accounts import Why
-from proxy.core.heads import Heads
 from proxy.core.lanes import Lane, Lanes
-from proxy.core.limits import Counts, Draw, Excess, Rate
+from proxy.core.limits import Draw, Rate
+from proxy.core.looks import Crowds, Look, kind, never_fits
 from proxy.core.pauses import Gates
 from proxy.core.rates import Rates
-from proxy.core.slots import Reserved, Slots
-from proxy.core.turns import REFUSED, Block, Held, Purse, Round, Turn, Waiter
-
-RESERVED_MAX: Final = 64
-"""Heads without room whose start is kept; those behind them may start but reserve nothing."""
-
-Reservations = dict[Slots, list[Reserved]]
+from proxy.core.turns import Block, Held, Purse, Round, Turn, Waiter
 
 
 def _boundless(_: Waiter) -> None:
@@ -37,6 +29,7 @@ class Scheduler:
         self.rates = Rates(rates, weights or {})
         self.gates: Final = Gates()
         self._lanes = Lanes()
+        self._crowds: Final[Crowds] = {}
 
     def __len__(self) -> int:
         return len(self._lanes)
@@ -55,7 +48,7 @@ class Scheduler:
             slots.forget(now_s)
             if not slots.rate.acts or slots.fits(amount):
                 continue
-            if (never := _never(slots, amount, now_s)) is not None:
+            if (never := never_fits(slots, amount, now_s)) is not None:
                 return never
             fits = False
         if not fits or self.gates.opens_s(waiter.gates, now_s) > now_s or self._passes_over(waiter):
@@ -72,7 +65,12 @@ class Scheduler:
 
     def _start(self, waiter: Waiter) -> Turn:
         waiter.looks = self.gates.pass_through(waiter.gates, waiter.team)
-        return self.rates.start(waiter.id, waiter.draw, waiter.tokens, waiter.wants, waiter.looks)
+        turn = self.rates.start(waiter.id, waiter.draw, waiter.tokens, waiter.wants, waiter.looks)
+        if len(self._lanes) and any(slots.refuses and slots.used >= slots.capacity for slots, _ in waiter.wants):
+            # Whoever waits for something else and needs this one too waits in vain from now on, and hears so.
+            for lane in self._lanes:
+                self._lanes.wake(lane)
+        return turn
 
     def give_back(self, turn: Turn) -> None:
         """Nothing was sent."""
@@ -122,7 +120,7 @@ class Scheduler:
             )
             at_s = slots.predicted(before + others, amount, now_s)
             if at_s > worst.at_s:
-                worst = Block(_kind(slots), at_s, slots)
+                worst = Block(kind(slots), at_s, slots)
         gate_s = self.gates.opens_s(waiter.gates, now_s)
         if gate_s > worst.at_s:
             worst = Block(Held.GATE, gate_s, gate=self.gates.shut(waiter.gates, now_s))
@@ -133,39 +131,15 @@ class Scheduler:
     def look(self, now_s: float, purse: Purse = _boundless) -> Round:
         """Start whoever can start now, in the order of shares, and send away those whose time is up."""
         now_s = self.rates.at(now_s)
-        refused: list[Waiter] = []
-        started: list[tuple[Waiter, Turn]] = []
-        reserved: Reservations = {}
-        again_s, kept = inf, 0
-        heads, aside, late = Heads(self._lanes), list[tuple[int, int, Lane]](), set[Lane]()
-        while (lane := heads.pop() or (heappop(aside)[2] if aside else None)) is not None:
-            waiter = lane.head
-            block = self._blocked(waiter, now_s, reserved, purse)
-            if block is None and lane not in late and (looked := self.gates.looked(waiter.gates, waiter.team)):
-                # Teams look in turn: those that have not looked, or longer ago, come first.
-                late.add(lane)
-                heappush(aside, (looked, waiter.seq, lane))
-                continue
-            # One that starts keeps what held it up until now, or those before it.
-            waiter.block = block or waiter.block or (Block(Held.RATE, now_s, lane.binding) if lane.binding else None)
-            if block is not None and block.held not in REFUSED:
-                lane.binding = block.slots or lane.binding
-                again_s = min(again_s, block.at_s)
-                if block.at_s < inf and kept < RESERVED_MAX:
-                    kept += 1
-                    self._reserve(waiter, block.at_s, reserved)
-                continue
-            self.leave(waiter)
-            if block is None:
-                started.append((waiter, self._start(waiter)))
-            else:
-                refused.append(waiter)
-            if lane.waiters:
-                heads.push(lane)
-        refused += self._late(now_s)
+        if not len(self._lanes):
+            return Round((), (), inf)
+        look = Look(self._lanes, self._crowds, self.gates, now_s, purse)
+        look.run(self._start)
+        refused = [*look.refused, *self._late(now_s)]
+        again_s = inf
         if len(self._lanes):
-            again_s = min(again_s, self._lanes.next_deadline_s(), self.rates.again_s())
-        return Round(started, refused, again_s)
+            again_s = min(look.again_s, self._lanes.next_deadline_s(), self.rates.again_s())
+        return Round(look.started, refused, again_s)
 
     def _late(self, now_s: float) -> Iterator[Waiter]:
         for waiter in self._lanes.late(now_s):
@@ -174,41 +148,13 @@ class Scheduler:
             self.leave(waiter)
             yield waiter
 
-    def _blocked(
-        self, waiter: Waiter, now_s: float, reserved: Mapping[Slots, Sequence[Reserved]], purse: Purse
-    ) -> Block | None:
-        """Why a head does not start now, None where it does."""
-        worst = None
-        if (gate_s := self.gates.opens_s(waiter.gates, now_s)) > now_s:
-            worst = Block(Held.GATE, gate_s, gate=self.gates.shut(waiter.gates, now_s))
-        for slots, amount in waiter.wants:
-            if not slots.rate.acts:
-                continue
-            slots.forget(now_s)
-            at_s = slots.earliest(amount, now_s, reserved.get(slots, ()))
-            if at_s <= now_s:
-                continue
-            if not slots.fits(amount) and (never := _never(slots, amount, now_s)) is not None:
-                return never
-            if worst is None or at_s > worst.at_s:
-                worst = Block(_kind(slots), at_s, slots)
-        if waiter.credits and (refusal := purse(waiter)) is not None:
-            if refusal.why is not Why.BUSY:
-                return Block(Held.MONEY, refusal=refusal)
-            worst = worst if worst is not None and worst.at_s == inf else Block(Held.BUDGET, refusal=refusal)
-        return worst
-
-    def _reserve(self, waiter: Waiter, at_s: float, reserved: Reservations) -> None:
-        for slots, amount in waiter.wants:
-            if slots.rate.acts:
-                reserved.setdefault(slots, []).append((at_s, amount))
-
     # --- changes from outside ---
 
     def rerate(self, rates: Iterable[Rate], weights: Mapping[str, float]) -> None:
         """Judge by these rates from now on; who waits keeps the order of arrival, and what was given out counts."""
         standing = sorted(self.waiters(), key=lambda waiter: waiter.seq)
         earlier, self.rates, self._lanes = self.rates, Rates(rates, weights), Lanes()
+        self._crowds.clear()
         self.rates.take_over(earlier)
         for waiter in standing:
             waiter.wants = self.rates.wants(waiter.draw, waiter.tokens)
@@ -218,16 +164,3 @@ class Scheduler:
         """The gateway said 429 all the same: give out less for a while where its limits count."""
         for slots in self.rates.slots_of(draw):
             slots.cut(self.rates.at(now_s))
-
-
-def _kind(slots: Slots) -> Held:
-    return Held.FLIGHT if slots.rate.counts is Counts.IN_FLIGHT else Held.RATE
-
-
-def _never(slots: Slots, amount: int, now_s: float) -> Block | None:
-    """Why a call that does not fit will not wait for this account, None where it will."""
-    if amount > slots.amount:
-        return Block(Held.NEVER, slots=slots)
-    if slots.rate.excess is Excess.REFUSE:
-        return Block(Held.SPENT, slots.earliest(amount, now_s), slots)
-    return None

@@ -13,7 +13,7 @@ from itertools import islice
 from math import ceil, inf
 from typing import Final
 
-from proxy.core.limits import Counts, Each, Rate
+from proxy.core.limits import Counts, Each, Excess, Rate
 
 GUARD_MAX_S: Final = 1.0
 GUARD_SHARE: Final = 1 / 4
@@ -66,7 +66,7 @@ class Slots:
     open:     taken by places that nobody knows the end of.
     used:     taken in all.
     ending:   places that come back, soonest first; those before `first` have come back.
-    waiting:  what stands in the queue, by team.
+    waiting:  what stands in the queue, by team.      queued: in all.
     span_s:   how long a place is taken at least: inf for what is counted while it is open.
     guard_s:  how long after its last byte a call may still be counted.
     told:     the account as header lines tell it.
@@ -82,6 +82,7 @@ class Slots:
     ending: list[Place] = field(default_factory=list)
     first: int = 0
     waiting: dict[str, int] = field(default_factory=dict)
+    queued: int = 0
     start_tag: float = 0.0
     finish_tags: dict[str, float] = field(default_factory=dict)
     grows_s: float = inf
@@ -116,6 +117,11 @@ class Slots:
     def coming(self) -> Iterator[Place]:
         """Places that come back, soonest first."""
         return islice(self.ending, self.first, None)
+
+    @property
+    def refuses(self) -> bool:
+        """Whether a call without room does not wait here."""
+        return self.rate.excess is Excess.REFUSE and self.rate.acts
 
     def fits(self, amount: int) -> bool:
         """Whether there is room at the instant of the last `forget`."""
