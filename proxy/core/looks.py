@@ -14,7 +14,7 @@ from proxy.core.heads import Crowd, Key, Walk
 from proxy.core.lanes import Lane, Lanes
 from proxy.core.limits import Counts, Excess
 from proxy.core.pauses import Gates
-from proxy.core.slots import Reserved, Slots
+from proxy.core.slots import Change, Slots
 from proxy.core.turns import REFUSED, Block, Held, Purse, Turn, Waiter
 
 RESERVED_MAX: Final = 64
@@ -35,7 +35,7 @@ class Look:
         self._walk: Final = Walk()
         self._asleep: Final[list[Crowd]] = []
         self._sleepers: Walk | None = None
-        self._reserved: Final[dict[Slots, list[Reserved]]] = {}
+        self._reserved: Final[dict[Slots, list[Change]]] = {}
         self._kept = self._slept = 0
         # From an account, nothing of this amount and more can be had in this look.
         self._barred: Final[dict[Slots, int]] = {}
@@ -207,7 +207,10 @@ class Look:
         self._kept += 1
         for slots, amount in waiter.wants:
             if slots.rate.acts:
-                self._reserved.setdefault(slots, []).append((at_s, amount))
+                changes = self._reserved.get(slots)
+                if changes is None:
+                    changes = self._reserved[slots] = slots.changes()
+                slots.reserve(changes, at_s, amount)
 
     @staticmethod
     def _contended(waiter: Waiter) -> bool:
@@ -230,8 +233,10 @@ class Look:
             self._back.append((crowd, lane))
             self._slept += 1
             block = self._blocked(lane.head)
-            if block is not None and block.held not in REFUSED and block.at_s < inf:
-                self._keep(lane.head, block.at_s)
+            if block is not None and block.held not in REFUSED:
+                lane.head.block = block
+                if block.at_s < inf:
+                    self._keep(lane.head, block.at_s)
         return self._kept > kept
 
 

@@ -40,8 +40,8 @@ GROWS: Final = 0.1
 GROWS_EVERY: Final = 0.25
 """A tenth of the amount comes back every quarter of a window."""
 
-Reserved = tuple[float, int]
-"""From when on, and how much."""
+Change = tuple[float, int]
+"""When, and how much more is taken from then on."""
 
 
 @dataclass(slots=True, eq=False)
@@ -181,12 +181,21 @@ class Slots:
         if self.capacity < self.amount:
             self.grows_s = now_s + self.rate.window_s * GROWS_EVERY
 
-    def earliest(self, amount: int, now_s: float, reserved: Sequence[Reserved] = ()) -> float:
+    def changes(self) -> list[Change]:
+        """What comes back and when, in order of time."""
+        return [(place.ends_s, -place.amount) for place in self.coming()]
+
+    def reserve(self, changes: list[Change], start_s: float, amount: int) -> None:
+        """Put a start that is kept into the changes: from then on a place is taken for `span_s`."""
+        insort(changes, (start_s, amount))
+        insort(changes, (start_s + self.span_s, -amount))
+
+    def earliest(self, amount: int, now_s: float, changes: Sequence[Change] = ()) -> float:
         """When `amount` fits without moving what is reserved; inf where nobody knows.
 
-        reserved: starts of calls that come first, each of which then takes a place for `span_s`.
+        changes: of this account, with the starts of calls that come first; none where nothing is reserved.
         """
-        if not reserved:
+        if not changes:
             if self.used + amount <= self.capacity:
                 return now_s
             free = self.capacity - self.used
@@ -196,15 +205,10 @@ class Slots:
                     return place.ends_s
             return inf
         span_s = self.span_s
-        events = [(place.ends_s, -place.amount) for place in self.coming()]
-        for start_s, taken in reserved:
-            events.append((start_s, taken))
-            events.append((start_s + span_s, -taken))
-        events.sort()
         # Go along what is taken from now on; wherever it does not fit, no start before is one.
         level, room = self.used, self.capacity - amount
         start_s = now_s if level <= room else inf
-        for at_s, change in events:
+        for at_s, change in changes:
             if at_s > start_s + span_s:
                 break
             level += change
