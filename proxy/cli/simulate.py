@@ -34,10 +34,14 @@ def simulate(traffic: Path, policies: Path | None, against: Path | None, seed: i
     found = {}
     try:
         for folder in folders:
-            policy = load_policies(folder)
-            found[str(folder)] = told(Simulation(policy, time.time()).run(read_traffic(traffic, seed)))
+            policy, coming = load_policies(folder), read_traffic(traffic, seed)
+            begins_s = time.time() if coming.begins_s is None else coming.begins_s
+            found[str(folder)] = told(Simulation(policy, begins_s).run(coming.calls))
     except Problems as error:
         fail(error)
+    if coming.skipped or coming.unasked:
+        left_out = f"{coming.skipped} lines that are no requests, {coming.unasked} requests that asked for no turn"
+        click.echo(f"Left out: {left_out}.", err=True)
     if as_json:
         print(json.dumps(found, ensure_ascii=False))
     else:

@@ -1,11 +1,12 @@
 """Traffic for a simulation: described in YAML, or the log of a proxy, which is a recording without bodies."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime
 from heapq import merge
 from pathlib import Path
 from random import Random
-from typing import Annotated
+from typing import Annotated, Any
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -50,11 +51,23 @@ class TrafficModel(BaseModel):
     calls: tuple[CallsModel, ...]
 
 
-def read_traffic(path: Path, seed: int) -> Iterator[Arrival]:
-    """The calls of a file in order of time. Raises Problems. seed: the same one gives the same calls."""
-    if path.suffix in (".yaml", ".yml"):
-        return _described(path, seed)
-    return iter(_recorded(path))
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Calls in order of time.
+
+    skipped: lines that tell of something else.      unasked: requests that asked for no turn, such as cache hits.
+    begins_s: wall-clock instant of the first call, None where the traffic has none.
+    """
+
+    calls: Iterator[Arrival]
+    skipped: int = 0
+    unasked: int = 0
+    begins_s: float | None = None
+
+
+def read_traffic(path: Path, seed: int) -> Traffic:
+    """The calls of a file. Raises Problems. seed: the same one gives the same calls."""
+    return Traffic(_described(path, seed)) if path.suffix in (".yaml", ".yml") else _recorded(path)
 
 
 def _described(path: Path, seed: int) -> Iterator[Arrival]:
@@ -84,33 +97,62 @@ def _coming(calls: CallsModel, lasts_s: float, chance: Random) -> Iterator[Arriv
         at_s += chance.expovariate(calls.per_minute / 60)
 
 
-def _recorded(path: Path) -> list[Arrival]:
-    """Requests of a log in JSON that reached the queue. Raises Problems."""
-    calls = []
+def _recorded(path: Path) -> Traffic:
+    """Requests of a log in JSON that asked for a turn. Raises Problems."""
+    calls, skipped, unasked = [], 0, 0
     for number, line in enumerate(path.read_bytes().splitlines(), 1):
-        try:
-            event = orjson.loads(line)
-            if event.get("event") != "request" or event.get("stage") in ("receive", "identify", "normalise", "decide"):
-                continue
-            calls.append(_call(event))
-        except (ValueError, KeyError, AttributeError, TypeError) as error:
-            what = "is not a line of the proxy's log in JSON"
-            raise Problems([Problem(f"{path}:{number}", what, "give serve --log-format json")]) from error
+        event = _event(line)
+        if event is None or event.get("event") != "request":
+            skipped += 1
+        elif "asked_at" not in event:
+            unasked += 1
+        else:
+            try:
+                calls.append(_call(event))
+            except (ValueError, KeyError, TypeError) as error:
+                what = f"is no request as the proxy logs them: {error}"
+                raise Problems([Problem(f"{path}:{number}", what)]) from error
+    if not calls:
+        raise Problems([Problem(str(path), "has no request that asked for a turn", "give serve --log-format json")])
     calls.sort(key=lambda arrival: arrival.at_s)
-    first_s = calls[0].at_s if calls else 0.0
-    return [Arrival(one.at_s - first_s, one.draw, one.takes_s, 0, one.held, one.charged) for one in calls]
+    begins_s = calls[0].at_s
+    moved = (replace(one, at_s=one.at_s - begins_s) for one in calls)
+    return Traffic(moved, skipped, unasked, begins_s)
 
 
-def _call(event: dict[str, object]) -> Arrival:
-    ended_s = datetime.fromisoformat(str(event["time"])).timestamp()
-    dur_s, waited_s = float(str(event["dur_s"])), float(str(event.get("waited_s", 0)))
+def _event(line: bytes) -> dict[str, Any] | None:
+    try:
+        event = orjson.loads(line)
+    except ValueError:
+        return None
+    return event if isinstance(event, dict) else None
+
+
+def _call(event: dict[str, Any]) -> Arrival:
     held = credits_of(str(event.get("held", 0)))
-    route = str(event["route"])
-    facts = Facts(str(event["team"]), str(event.get("key", "")), route, _text(event.get("model")))
-    draw = Draw(facts, "", None, route in RESERVING, held > 0)
-    charged = credits_of(str(event.get("charged", 0)))
-    return Arrival(ended_s - dur_s, draw, max(0.0, dur_s - waited_s), 0, held, charged)
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
+    route, method = str(event["route"]), event.get("method")
+    facts = Facts(
+        str(event["team"]),
+        str(event.get("key", "")),
+        route,
+        model=None if route == "chatbot" else event.get("model"),
+        suite=event.get("suite"),
+        tool=event.get("tool"),
+        chatbot=event.get("chatbot"),
+    )
+    draw = Draw(facts, str(event.get("member", "")), method, route in RESERVING, held > 0)
+    at_s, waited_s = float(event["asked_at"]), float(event.get("waited_s", 0))
+    ended_s = datetime.fromisoformat(str(event["time"])).timestamp()
+    took_s = float(event.get("upstream_s", ended_s - at_s - waited_s))
+    used = None if "tokens_out" not in event else int(event["tokens_in"]) + int(event["tokens_out"])
+    return Arrival(
+        at_s,
+        draw,
+        max(0.0, took_s),
+        int(event.get("tokens_max", 0)),
+        held,
+        credits_of(str(event.get("charged", 0))),
+        used,
+        float(event["head_s"]) if "head_s" in event else None,
+        float(event["wait_max_s"]) if "wait_max_s" in event else None,
+    )

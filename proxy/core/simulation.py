@@ -23,6 +23,9 @@ class Arrival:
 
     at_s:    since the start.        takes_s: how long its answer takes.
     tokens:  the most it may use.    held, charged: credits it holds and then costs, in units of 1e-8.
+    used:    tokens that it used, None where nobody knows.
+    head_s:  when its answer begins and it has been counted for sure, None for a gateway that counts within the guard.
+    wait_max_s: how long its caller waits, None for as long as the team.
     """
 
     at_s: float
@@ -31,6 +34,9 @@ class Arrival:
     tokens: int = 0
     held: int = 0
     charged: int = 0
+    used: int | None = None
+    head_s: float | None = None
+    wait_max_s: float | None = None
 
 
 @dataclass(slots=True)
@@ -50,11 +56,15 @@ class TeamResult:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a policy makes of the traffic. used: share of each rate's allowance over the whole time, fullest account."""
+    """What a policy makes of the traffic.
+
+    used:   share of each rate's allowance over the whole time, fullest account.
+    grants: who started and when, in order.
+    """
 
     teams: dict[str, TeamResult]
     used: dict[str, float]
-    grants: list[tuple[float, str]]
+    grants: list[tuple[float, Arrival]]
 
 
 REFUSALS: Mapping[Held, str] = {
@@ -80,6 +90,7 @@ class Simulation:
         self._accounts = Accounts(policy.budgets)
         self._now_s = 0.0
         self._ends: list[tuple[float, int, Turn, Arrival]] = []
+        self._heads: list[tuple[float, int, Turn]] = []
         self._number = count()
         self._asked: dict[str, Arrival] = {}
         self._taken: dict[tuple[str, tuple[str, ...]], int] = {}
@@ -92,13 +103,18 @@ class Simulation:
         arrival = next(coming, None)
         last_s = 0.0
         while arrival is not None or self._ends or len(self._scheduler):
-            at_s = min(arrival.at_s if arrival else inf, self._ends[0][0] if self._ends else inf, again_s)
+            ends_s = self._ends[0][0] if self._ends else inf
+            head_s = self._heads[0][0] if self._heads else inf
+            at_s = min(arrival.at_s if arrival else inf, ends_s, head_s, again_s)
             if at_s == inf:
                 break
             self._now_s = max(self._now_s, at_s)
+            while self._heads and self._heads[0][0] <= self._now_s:
+                head_s, _, turn = heappop(self._heads)
+                self._scheduler.rates.counted(turn, head_s)
             while self._ends and self._ends[0][0] <= self._now_s:
                 _, _, turn, done = heappop(self._ends)
-                self._scheduler.closed(turn, self._now_s)
+                self._scheduler.closed(turn, self._now_s, done.used)
                 self._accounts.end(turn.id, done.charged)
                 self._team(turn.draw.facts.team).charged += done.charged
             while arrival is not None and arrival.at_s <= self._now_s:
@@ -115,6 +131,8 @@ class Simulation:
     def _ask(self, arrival: Arrival) -> None:
         team = self._policy.teams.get(arrival.draw.facts.team)
         patience_s = team.wait_max_s if team is not None else WAIT_MAX_S
+        if arrival.wait_max_s is not None:
+            patience_s = min(patience_s, arrival.wait_max_s)
         name = f"call {next(self._number)}"
         waiter = Waiter(
             name, arrival.draw, arrival.at_s + patience_s, arrival.tokens, arrival.held, asked_s=arrival.at_s
@@ -169,8 +187,10 @@ class Simulation:
             key = place.slots.rate.name, place.slots.group
             self._taken[key] = self._taken.get(key, 0) + place.amount
         heappush(self._ends, (self._now_s + arrival.takes_s, next(self._number), turn, arrival))
+        if arrival.head_s is not None:
+            heappush(self._heads, (self._now_s + arrival.head_s, next(self._number), turn))
         self._team(waiter.team).waits_s.append(self._now_s - waiter.asked_s)
-        self._outcome.grants.append((self._now_s, waiter.team))
+        self._outcome.grants.append((self._now_s, arrival))
 
     def _refuse(self, waiter: Waiter, block: Block) -> None:
         self._asked.pop(waiter.id, None)

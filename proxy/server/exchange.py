@@ -262,14 +262,15 @@ class Exchange:
         if ending is Ending.NEVER_SENT or not self.opened_s:
             self._turn.never_sent()
             return []
-        return self._turn.closed(self._tokens(), with_ending=with_ending)
+        used = self.tokens()
+        return self._turn.closed(sum(used) if used is not None else None, with_ending=with_ending)
 
-    def _tokens(self) -> int | None:
-        """What the call used, where its answer says so."""
+    def tokens(self) -> tuple[int, int] | None:
+        """What the call took in and gave out, where its answer says so."""
         if self.meter is None:
             return None
         counted, output = paid_input(self.meter.usage, self.meter.family), self.meter.usage.output
-        return None if counted is None or output is None else counted + output
+        return None if counted is None or output is None else (counted, output)
 
     def _cost(self, ending: Ending, hold: OpenHold) -> Charge:
         if hold.is_call:

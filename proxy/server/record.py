@@ -4,11 +4,15 @@ import time
 
 from proxy.core.jsonrpc import MCP_METHODS
 from proxy.core.ledger import NO_CHARGE, Basis, Charge
+from proxy.core.turns import Waiter
 from proxy.observe.metrics import NOBODY, OTHER
 from proxy.server import traced
 from proxy.server.call import Call
 from proxy.server.parts import Parts
 from proxy.units import CREDIT, credit_text
+
+MOMENT_S: Final = 0.001
+"""A caller's bound that is shorter by less is its team's own."""
 
 NOWHERE = "_none"
 """The route label of a request that has none."""
@@ -61,8 +65,8 @@ def _story(call: Call, ended_s: float) -> dict[str, object]:
         story["charged"] = credit_text(call.charge.credits)
         if call.charge.basis is not Basis.NOTHING:
             story["basis"] = call.charge.basis.value
-    if call.waited_s:
-        story["waited_s"] = round(call.waited_s, 3)
+    if call.waiter is not None:
+        _asked(call, call.waiter, story)
     if call.caching is not None:
         story["cache"] = call.cache_result
     story["sent_bytes"] = call.sent_bytes
@@ -74,6 +78,34 @@ def _story(call: Call, ended_s: float) -> dict[str, object]:
     if (agent := call.inbound.header("user-agent")) is not None:
         story["user_agent"] = agent
     return story
+
+
+def _asked(call: Call, waiter: Waiter, story: dict[str, object]) -> None:
+    """What a call asked of the queue and then used: what it takes to play it again."""
+    story["asked_at"] = round(call.at_s + waiter.asked_s - call.began_s, 6)
+    if call.waited_s:
+        story["waited_s"] = round(call.waited_s, 4)
+    patience_s = waiter.deadline_s - waiter.asked_s
+    if call.team is not None and patience_s < call.team.wait_max_s - MOMENT_S:
+        story["wait_max_s"] = round(patience_s, 3)
+    draw = waiter.draw
+    asks = {
+        "member": draw.member[-12:],
+        "suite": draw.facts.suite,
+        "method": draw.method,
+        "tool": draw.facts.tool,
+        "chatbot": draw.facts.chatbot,
+        "tokens_max": waiter.tokens,
+    }
+    story.update({name: said for name, said in asks.items() if said})
+    exchange = call.source.exchange if call.source is not None else None
+    if exchange is None or call.joined:
+        return
+    if exchange.head_s is not None:
+        story["head_s"] = round(exchange.head_s - exchange.opened_s, 4)
+        story["upstream_s"] = round((exchange.ended_s or time.monotonic()) - exchange.opened_s, 4)
+    if (tokens := exchange.tokens()) is not None:
+        story["tokens_in"], story["tokens_out"] = tokens
 
 
 def _not_kept(call: Call) -> str:

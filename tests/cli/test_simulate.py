@@ -1,14 +1,8 @@
-import asyncio
 import json
 
-import orjson
 import pytest
 
 from proxy.cli.main import run_command
-from proxy.core.limits import Counts, Rate
-from proxy.core.policy import Policy, Team
-from proxy.core.simulation import Simulation
-from tests.proxies import CHAT, proxied
 
 TRAFFIC = """
 for: 10m
@@ -56,22 +50,25 @@ def test_what_is_wrong_in_traffic_is_said_with_its_place(capsys, folder):
     (folder / "traffic.yaml").write_text("for: 1m\ncalls:\n  - { team: red, per_minut: 3 }\n")
     assert run_command(["simulate", "--traffic", "traffic.yaml"]) == 1
     assert "traffic.yaml:3:" in capsys.readouterr().err
-    (folder / "log.jsonl").write_text('{"event":"request","stage":"relay"}\n')
+    (folder / "log.jsonl").write_text('{"event":"request","asked_at":5,"route":"chat"}\n')
     assert run_command(["simulate", "--traffic", "log.jsonl"]) == 1
-    assert "log.jsonl:1: is not a line of the proxy's log in JSON" in capsys.readouterr().err
+    assert "log.jsonl:1: is no request as the proxy logs them: 'team'" in capsys.readouterr().err
+    (folder / "log.jsonl").write_text('{"event":"request","stage":"identify"}\nTraceback\n')
+    assert run_command(["simulate", "--traffic", "log.jsonl"]) == 1
+    assert "log.jsonl: has no request that asked for a turn; give serve --log-format json" in capsys.readouterr().err
 
 
-async def test_the_log_of_a_live_run_replayed_gives_the_same_grants(gateway, folder):
-    from proxy.config.trafficfile import read_traffic
-
-    rules = Policy(teams={"red": Team("red")}, open_team="red", rates=(Rate("member", Counts.REQUESTS, 3, 1.0),))
-    async with proxied(gateway.url, rules) as front:
-        replies = await asyncio.gather(*(front.post("/v1/chat/completions", CHAT) for _ in range(8)))
-        assert {reply.status for reply in replies} == {200}
-        await front.until(lambda: len(front.requests) == 8)
-        log = b"".join(orjson.dumps(event) + b"\n" for event in front.events)
-    (folder / "log.jsonl").write_bytes(log)
-    outcome = Simulation(rules, 0.0).run(read_traffic(folder / "log.jsonl", 1))
-    waited = sorted(outcome.teams["red"].waits_s)
-    assert len(outcome.grants) == 8
-    assert sum(wait_s > 0 for wait_s in waited) == sum("waited_s" in e and e["waited_s"] > 0.5 for e in front.requests)
+def test_lines_that_are_no_requests_are_left_out_and_counted(capsys, folder):
+    call = {
+        "event": "request",
+        "time": "2026-01-01T00:00:05.000Z",
+        "asked_at": 1767225600.5,
+        "team": "red",
+        "route": "chat",
+    }
+    lines = [{"event": "listening"}, call, {"event": "request", "team": "red", "stage": "recall"}]
+    (folder / "log.jsonl").write_text("\n".join(["oops", *map(json.dumps, lines)]))
+    assert run_command(["simulate", "--traffic", "log.jsonl", "--policies", "few", "--json"]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["few"]["teams"]["red"]["started"] == 1
+    assert said.err == "Left out: 2 lines that are no requests, 1 requests that asked for no turn.\n"

@@ -37,7 +37,7 @@ def test_calls_wait_as_they_would_and_the_allowance_is_used():
 def test_teams_share_by_weight():
     traffic = both(arrivals("red", 300), arrivals("blue", 300))
     outcome = Simulation(policy(MEMBER, red=3.0), 0.0).run(traffic)
-    early = [team for at_s, team in outcome.grants if 20 < at_s < 200]
+    early = [one.draw.facts.team for at_s, one in outcome.grants if 20 < at_s < 200]
     assert early.count("red") / len(early) == pytest.approx(0.75, abs=0.02)
 
 
@@ -73,3 +73,17 @@ def test_another_policy_is_another_outcome():
     narrow = policy(replace(MEMBER, amount=1))
     assert len(Simulation(narrow, 0.0).run(traffic).grants) == 30
     assert Simulation(narrow, 0.0).run(traffic).teams["red"].wait_s(1.0) > 300
+
+
+def test_a_place_comes_back_a_window_after_the_answer_began_and_tokens_are_corrected_by_what_was_used():
+    one = Rate("one", Counts.REQUESTS, 1, 10.0)
+    outcome = Simulation(policy(one), 0.0).run(arrivals("red", 2, takes_s=5.0, head_s=0.5))
+    assert outcome.grants[1][0] == pytest.approx(10.5, abs=0.1)
+    few = Rate("few", Counts.TOKENS, 100, 10.0)
+    outcome = Simulation(policy(few), 0.0).run(arrivals("red", 2, every_s=2.0, tokens=60, used=10))
+    assert outcome.grants[1][0] == 2.0
+
+
+def test_a_caller_waits_no_longer_than_it_said():
+    outcome = Simulation(policy(MEMBER), 0.0).run(arrivals("red", 11, wait_max_s=5.0))
+    assert outcome.teams["red"].refused == {"turn_too_far": 1}
