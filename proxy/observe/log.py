@@ -20,9 +20,6 @@ from proxy.observe.sink import Sink
 TEXT_MAX: Final = 512
 """Longest text in one field, in characters; a User-Agent or a gateway's sentence fits."""
 
-LINE_PLAIN_MAX: Final = TEXT_MAX
-"""Lines up to this length, in bytes, hold no text that would have to be cut."""
-
 _RANK: Final = {LogLevel.DEBUG: 10, LogLevel.INFO: 20, LogLevel.WARNING: 30, LogLevel.ERROR: 40}
 
 # C0 and C1 controls steer terminals and forge lines, the direction marks reorder what a person reads, and lone
@@ -120,8 +117,10 @@ class RequestLog:
             line = orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE)
         except TypeError:
             return None
-        plain = len(line) <= LINE_PLAIN_MAX and line.isascii() and not self._needs_a_look.search(line, 1)
-        return line if plain else None
+        if not line.isascii() or self._needs_a_look.search(line, 1):
+            return None
+        # A line up to this length has no text in it that would have to be cut.
+        return line if len(line) <= TEXT_MAX or all(map(_short, event.values())) else None
 
 
 _TAKEN: Final = frozenset({"event", "level", "time"})
@@ -176,6 +175,11 @@ def _cleaner(known: Sequence[str]) -> Callable[[_Event], _Event]:
         return event
 
     return clean
+
+
+def _short(value: Any) -> bool:
+    """A figure, or a text that fits."""
+    return type(value) in _FIGURES or (type(value) is str and len(value) <= TEXT_MAX)
 
 
 def _text(value: Any) -> str:

@@ -102,3 +102,50 @@ async def test_somebody_else_on_the_same_member_is_a_delay_and_no_error(tmp_path
         calls = (front.post("/v1/chat/completions", CHAT, headers={"x-api-key": team}) for team in list(TEAMS) * 3)
         assert {reply.status for reply in await asyncio.gather(*calls)} == {200}
         assert 429 in {seen.status for seen in gateway.journal}
+
+
+def grants(front):
+    """Teams in the order in which their calls started."""
+    told = [event for event in front.requests if event["status"] == 200]
+    return [(event["asked_at"] + event.get("waited_s", 0.0), event["team"]) for event in sorted(told, key=_started)]
+
+
+def _started(event):
+    return event["asked_at"] + event.get("waited_s", 0.0)
+
+
+@pytest.mark.timeout(60)
+async def test_on_real_sockets_teams_share_by_weight_a_quiet_one_is_next_and_a_restart_gives_nobody_more(tmp_path):
+    async with emulated(Options(time_scale=SCALE, amount_scale=AMOUNT / 120)) as gateway:
+        gateway.set_credits("alpha", 10**6 * 10**8)
+
+        async def call(front, team):
+            headers = {"x-api-key": team, "X-Sluicegate-Wait-Max": "30"}
+            return (await front.post("/v1/chat/completions", CHAT, headers=headers)).status
+
+        async with restarted(gateway.url, policy(), tmp_path, auth="keys") as front:
+            scheduler = front.running.parts.queue.scheduler
+            # The window is used up before anybody competes for the next one.
+            first = [asyncio.create_task(call(front, "ops")) for _ in range(AMOUNT)]
+            assert set(await asyncio.gather(*first)) == {200}
+            each = 30  # more would wait for a connection of this client
+            calls = [
+                asyncio.create_task(call(front, team)) for _ in range(each) for team in ("search", "batch", "apps")
+            ]
+            await front.until(lambda: len(scheduler) > 2 * each)
+            await front.until(lambda: len(grants(front)) >= AMOUNT + 16)
+            assert await call(front, "ops") == 200, "it was quiet since the first window"
+            assert set(await asyncio.gather(*calls)) == {200}
+        quiet = max((event for event in front.requests if event["team"] == "ops"), key=_started)
+        before = [at_s for at_s, _ in grants(front) if quiet["asked_at"] < at_s < _started(quiet)]
+        # Some had their turn when it came, and were being written down; had it stood behind all, these would be 74.
+        assert len(before) <= 40
+        # Up to here each of the three had somebody who waited.
+        some = 42
+        shared = Counter([team for _, team in grants(front) if team != "ops"][:some])
+        for team, share in {"search": 4 / 7, "batch": 2 / 7, "apps": 1 / 7}.items():
+            assert abs(shared[team] - share * some) <= 4, shared
+        async with restarted(gateway.url, policy(), tmp_path, auth="keys") as front:
+            again = [call(front, team) for team in list(TEAMS) * (AMOUNT // 4)]
+            assert set(await asyncio.gather(*again)) == {200}
+        assert {seen.status for seen in gateway.journal} == {200}, "the restart opened no second burst"

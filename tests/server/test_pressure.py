@@ -253,6 +253,14 @@ async def test_a_gateway_that_cannot_be_reached_is_not_tried_by_every_call():
         assert [reply.error["reason"] for reply in replies] == ["upstream_unreachable"] * 5 + ["paused"] * 2
 
 
+async def test_an_agent_that_repeats_a_429_seven_times_is_one_request_upstream(front, gateway):
+    gateway.set_fault("429", retry=90)
+    replies = await storm(front, NATIVE, "/v1/messages", times=7)
+    assert [reply.status for reply in replies] == [429] * 7
+    assert len(gateway.journal) == 1
+    assert {reply.error["reason"] for reply in replies[1:]} == {"turn_too_far"}
+
+
 async def test_fourteen_countings_of_one_text_at_once_are_one(front, gateway):
     body = {"model": "claude-sonnet-x", "messages": [{"role": "user", "content": "hi"}]}
     replies = await asyncio.gather(*(front.post("/v1/messages/count_tokens", body) for _ in range(14)))

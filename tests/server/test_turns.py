@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import re
 from dataclasses import replace
+from math import ceil
 
 import aiohttp
 import pytest
@@ -89,6 +90,24 @@ async def test_a_wait_that_would_be_too_long_is_refused_at_once_with_the_figures
         assert "The rate member allows 1 requests within 600 s" in reply.error["message"]
         assert len(gateway.journal) == 1
         assert decided(await metrics(front)) == {"pass": 1.0, "refuse": 1.0}
+
+
+async def test_a_second_of_patience_before_a_queue_of_twenty_hears_at_once_how_long_it_is(gateway):
+    async with proxied(gateway.url, policy(rate(amount=1, window_s=10.0), wait_max_s=60.0)) as front:
+        assert (await front.post("/v1/chat/completions", CHAT)).status == 200
+        ahead = asyncio.create_task(front.post("/v1/chat/completions", CHAT))
+        await waiting(front, 1)
+        reply = await front.post("/v1/chat/completions", CHAT, headers={"X-Sluicegate-Wait-Max": "1"})
+        assert (reply.status, reply.error["reason"], reply.error["limit"]) == (429, "turn_too_far", "member")
+        assert 15 < reply.error["wait_s"] <= 21
+        assert reply.error["wait_s"] == pytest.approx(reply.error["retry_after_s"], abs=0.1)
+        assert (reply.error["wait_max_s"], reply.error["used"], reply.error["waiting"]) == (1.0, 1, 2)
+        assert reply.headers["Retry-After"] == str(ceil(reply.error["retry_after_s"]))
+        assert len(queue(front).scheduler) == 1
+        await front.until(lambda: len(front.requests) == 2)
+        assert front.requests[1]["waited_s"] < 1.0, "it did not wait to hear it"
+        ahead.cancel()
+        await asyncio.gather(ahead, return_exceptions=True)
 
 
 async def test_a_caller_shortens_its_wait_and_never_lengthens_it(gateway):
