@@ -1,6 +1,7 @@
 """Record: one log event and the metrics of a request, at its end."""
 
 import time
+from typing import Final
 
 from proxy.core.jsonrpc import MCP_METHODS
 from proxy.core.ledger import NO_CHARGE, Basis, Charge
