@@ -9,6 +9,7 @@ from proxy.core.turns import Waiter
 from proxy.observe.metrics import NOBODY, OTHER
 from proxy.server import traced
 from proxy.server.call import Call
+from proxy.server.known import Known
 from proxy.server.parts import Parts
 from proxy.units import CREDIT, credit_text
 
@@ -36,7 +37,7 @@ def record(call: Call, parts: Parts) -> None:
             _learn(call, parts)
     trace = traced.told(call, parts, ended_s)
     _measure(call, parts, ended_s, trace or call.id)
-    story = _story(call, ended_s)
+    story = _story(call, parts, ended_s)
     if trace:
         story["trace"] = trace
     parts.log.request(story)
@@ -44,7 +45,7 @@ def record(call: Call, parts: Parts) -> None:
     parts.recent.add(parts.wall(), {**story, "why": why} if why else story)
 
 
-def _story(call: Call, ended_s: float) -> dict[str, object]:
+def _story(call: Call, parts: Parts, ended_s: float) -> dict[str, object]:
     """What is known of a request; a field that says nothing is left out."""
     story: dict[str, object] = {"id": call.id}
     if call.team is not None:
@@ -67,7 +68,7 @@ def _story(call: Call, ended_s: float) -> dict[str, object]:
         if call.charge.basis is not Basis.NOTHING:
             story["basis"] = call.charge.basis.value
     if call.waiter is not None:
-        _asked(call, call.waiter, story)
+        _asked(call, call.waiter, parts, story)
     if call.caching is not None:
         story["cache"] = call.cache_result
     story["sent_bytes"] = call.sent_bytes
@@ -81,7 +82,7 @@ def _story(call: Call, ended_s: float) -> dict[str, object]:
     return story
 
 
-def _asked(call: Call, waiter: Waiter, story: dict[str, object]) -> None:
+def _asked(call: Call, waiter: Waiter, parts: Parts, story: dict[str, object]) -> None:
     """What a call asked of the queue and then used: what it takes to play it again."""
     story["asked_at"] = round(call.at_s + waiter.asked_s - call.began_s, 6)
     if call.waited_s:
@@ -92,9 +93,10 @@ def _asked(call: Call, waiter: Waiter, story: dict[str, object]) -> None:
     draw = waiter.draw
     asks = {
         "member": draw.member[-12:],
-        "suite": draw.facts.suite,
-        "method": draw.method,
-        "tool": draw.facts.tool,
+        # Names that a caller may have made up stay out until the gateway has answered well for them.
+        "suite": _known(parts.suites, draw.facts.suite),
+        "method": draw.method if draw.method in MCP_METHODS else None,
+        "tool": _known(parts.tools, draw.facts.tool),
         "chatbot": draw.facts.chatbot,
         "tokens_max": waiter.tokens,
     }
@@ -107,6 +109,10 @@ def _asked(call: Call, waiter: Waiter, story: dict[str, object]) -> None:
         story["upstream_s"] = round((exchange.ended_s or time.monotonic()) - exchange.opened_s, 4)
     if (tokens := exchange.tokens()) is not None:
         story["tokens_in"], story["tokens_out"] = tokens
+
+
+def _known(names: Known, name: str | None) -> str | None:
+    return name if names.label(name) == name else None
 
 
 def _not_kept(call: Call) -> str:
