@@ -144,12 +144,12 @@ def _call(event: dict[str, Any]) -> Arrival:
     at_s, waited_s = float(event["asked_at"]), float(event.get("waited_s", 0))
     ended_s = datetime.fromisoformat(str(event["time"])).timestamp()
     took_s = float(event.get("upstream_s", ended_s - at_s - waited_s))
-    used = None if "tokens_out" not in event else int(event["tokens_in"]) + int(event["tokens_out"])
+    used = None if "output" not in event else int(event["input"]) + int(event["output"])
     return Arrival(
         at_s,
         draw,
         max(0.0, took_s),
-        int(event.get("tokens_max", 0)),
+        int(event.get("ceiling", 0)),
         held,
         credits_of(str(event.get("charged", 0))),
         used,

@@ -98,7 +98,7 @@ def _asked(call: Call, waiter: Waiter, parts: Parts, story: dict[str, object]) -
         "method": draw.method if draw.method in MCP_METHODS else None,
         "tool": _known(parts.tools, draw.facts.tool),
         "chatbot": draw.facts.chatbot,
-        "tokens_max": waiter.tokens,
+        "ceiling": waiter.tokens,
     }
     story.update({name: said for name, said in asks.items() if said})
     exchange = call.source.exchange if call.source is not None else None
@@ -108,7 +108,7 @@ def _asked(call: Call, waiter: Waiter, parts: Parts, story: dict[str, object]) -
         story["head_s"] = round(exchange.head_s - exchange.opened_s, 4)
         story["upstream_s"] = round((exchange.ended_s or time.monotonic()) - exchange.opened_s, 4)
     if (tokens := exchange.tokens()) is not None:
-        story["tokens_in"], story["tokens_out"] = tokens
+        story["input"], story["output"] = tokens
 
 
 def _known(names: Known, name: str | None) -> str | None:
