@@ -147,3 +147,82 @@ def test_a_large_body_is_the_same_request_only_byte_for_byte():
     assert key_of(SECRET, **GIVEN) == key_of(SECRET, **{**GIVEN, "body": spaced})
     large = {**GIVEN, "as_it_is": True}
     assert key_of(SECRET, **large) != key_of(SECRET, **{**large, "body": spaced})
+
+
+# --- bodies as clients send them ---
+
+# fmt: off
+SENT = {
+    "chat": {"model": "m", "temperature": 0, "seed": 7, "max_tokens": 64, "stop": ["a", "b"], "messages": [
+        {"role": "system", "content": "물가에"}, {"role": "user", "content": [{"type": "text", "text": "hi"}]}],
+        "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}],
+        "response_format": {"type": "json_schema", "json_schema": {"name": "s", "strict": True, "schema": {}}}},
+    "native": {"model": "m", "max_tokens": 64, "temperature": 0, "system": [{"type": "text", "text": "s",
+        "cache_control": {"type": "ephemeral"}}], "messages": [{"role": "user", "content": "hi"}],
+        "thinking": {"type": "disabled"}, "tool_choice": {"type": "auto"}},
+    "responses": {"model": "m", "temperature": 0, "input": [{"role": "user", "content": [
+        {"type": "input_text", "text": "hi"}]}], "instructions": "be brief", "text": {"format": {"type": "text"}}},
+    "native-count": {"model": "m", "messages": [{"role": "user", "content": "hi"}], "system": "s"},
+    "chatbot": {"messages": [{"role": "user", "content": "hi"}], "temperature": 0, "seed": 1},
+    "mcp": {"params": {"name": "add", "arguments": {"a": 1, "b": [2, {"c": None}]}}, "of": ["tools/call", "d1"]},
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("route", SENT)
+@given(random=st.randoms(use_true_random=False), escaped=st.booleans(), indent=st.sampled_from([None, 1, "\t"]))
+def test_a_body_of_each_route_is_the_same_however_it_is_written(route, random, escaped, indent):
+    written = json.dumps(shuffled(SENT[route], random), ensure_ascii=escaped, indent=indent)
+    given_ = {**GIVEN, "route": route}
+    one = key_of(SECRET, **{**given_, "body": json.dumps(SENT[route]).encode()})
+    assert key_of(SECRET, **{**given_, "body": written.encode()}) == one
+
+
+@pytest.mark.parametrize("route", SENT)
+def test_every_single_change_of_a_body_of_each_route_is_another_request(route):
+    body = SENT[route]
+    before = canonical(json.dumps(body).encode())
+    places = [path for path in paths(body) if path]
+    for path in places:
+        for new in (None, True, 0, 0.0, "", "hi ", [], {}):
+            other = changed(body, path, new)
+            if json.dumps(other) != json.dumps(body):
+                assert canonical(json.dumps(other).encode()) != before, (path, new)
+    for path in places:
+        parent = body
+        for step in path[:-1]:
+            parent = parent[step]
+        less = changed(body, path[:-1], [*parent[: path[-1]], *parent[path[-1] + 1 :]]
+                       if isinstance(parent, list) else {k: v for k, v in parent.items() if k != path[-1]})  # fmt: skip
+        assert canonical(json.dumps(less).encode()) != before, path
+
+
+# fmt: off
+PAIRS = [
+    # what two clients sent                                                                            the same request
+    (b'{"messages":[{"role":"user","content":"hi"}],"model":"m","temperature":0}',
+     b'{"model":"m","messages":[{"role":"user","content":"hi"}],"temperature":0}',                      True),
+    (b'{"model": "m", "messages": [{"role": "user", "content": "\\ubb3c"}], "temperature": 0}',
+     '{"model":"m","messages":[{"content":"물","role":"user"}],"temperature":0}'.encode(),              True),
+    (b'{"model":"m","messages":[],"temperature":0,"stream":false}',
+     b'{"model":"m","messages":[],"temperature":0}',                                                    True),
+    (b'{"model":"m","messages":[],"temperature":0,"user":"anna"}',
+     b'{"model":"m","messages":[],"temperature":0,"user":"ben"}',                                       True),
+    (b'{"model":"m","messages":[],"temperature":0.0}',
+     b'{"model":"m","messages":[],"temperature":0}',                                                    False),
+    (b'{"model":"m","messages":[{"role":"user","content":"hi"}]}',
+     b'{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}]}',             False),
+    (b'{"model":"m","messages":[],"tools":null}',
+     b'{"model":"m","messages":[]}',                                                                    False),
+    (b'{"model":"m","messages":[],"stop":["a","b"]}',
+     b'{"model":"m","messages":[],"stop":["b","a"]}',                                                   False),
+    (b'{"model":"m","messages":[],"max_tokens":64}',
+     b'{"model":"m","messages":[],"max_completion_tokens":64}',                                         False),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("one", "other", "same"), PAIRS)
+def test_pairs_as_sdks_of_several_languages_send_them(one, other, same):
+    """Order and escapes differ between the SDKs of Python and JavaScript; what a client wraps otherwise is not guessed."""
+    assert (canonical(one) == canonical(other)) is same

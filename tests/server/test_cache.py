@@ -268,15 +268,15 @@ async def test_usage_that_was_asked_for_by_us_is_taken_out_of_a_hit_too(gateway)
 # --- what is never stored ---
 
 
-@pytest.mark.parametrize("body", [SURE, STREAM], ids=["json", "stream"])
+_OF_BOTH = ("empty", "cut", "400", "402", "429", "500", "html200", "empty-body")
+_OF_STREAMS = ("error-midway", "clean-cut", "no-done")
+
+
 @pytest.mark.parametrize(
-    "fault",
-    ["error-midway", "empty", "cut", "clean-cut", "no-done", "400", "402", "429", "500", "html200", "empty-body"],
+    ("fault", "body"),
+    [*((fault, body) for fault in _OF_BOTH for body in (SURE, STREAM)), *((fault, STREAM) for fault in _OF_STREAMS)],
 )
 async def test_only_whole_answers_that_say_something_are_kept(gateway, fault, body):
-    if body is SURE and fault in ("error-midway", "no-done", "clean-cut"):
-        body = {**SURE, "stream": False}  # nothing of this fault in JSON; a plain answer may be kept
-        fault = "html200"
     gateway.set_fault(fault, times=1)
     async with proxied(gateway.url, REPEATS_PASS) as front:
         await front.post(PATH, body)
@@ -314,14 +314,55 @@ async def test_five_hundred_at_once_are_one_call_and_one_charge(front, gateway, 
     assert len(front.entries) == 2
 
 
-async def joined(front, gateway, count):
-    """So many calls that wait for one of them."""
-    calls = [asyncio.create_task(front.post(PATH, SURE)) for _ in range(count)]
+def readers(front):
+    """How many read the one call that is shared."""
     slots = front.running.parts.in_flight._slots.values()
-    await front.until(
-        lambda: any(slot._filled.done() and slot._filled.result()._spool.readers == count for slot in slots)
-    )
+    return next((slot._filled.result()._spool.readers for slot in slots if slot._filled.done()), 0)
+
+
+async def joined(front, gateway, count, body=SURE, already=0):
+    """So many calls that wait for one of them, or for one that is there already."""
+    calls = [asyncio.create_task(front.post(PATH, body)) for _ in range(count)]
+    await front.until(lambda: readers(front) == count + already)
     return calls
+
+
+@pytest.mark.parametrize(
+    ("stage", "body"), [("head", SURE), ("head", STREAM), ("half", STREAM)], ids=["json", "stream", "in a stream"]
+)
+async def test_whoever_called_first_may_leave_and_the_others_are_answered(front, gateway, stage, body):
+    gateway.set_fault("slow", gate=stage, **({"at": 3} if stage == "half" else {}))
+    first = asyncio.create_task(front.post(PATH, body))
+    await gateway.wait_for_gate(stage)
+    others = await joined(front, gateway, 100, body, already=1)
+    first.cancel()
+    await front.until(lambda: readers(front) == 100)
+    gateway.open_gate(stage)
+    replies = await asyncio.gather(*others)
+    assert {(reply.status, reply.body) for reply in replies} == {(200, replies[0].body)}
+    assert len(gateway.journal) == 1
+    await front.running.parts.exchanges.finished()
+    assert len(front.entries) == 2
+    gateway.clear_faults()
+    again = await front.post(PATH, body)
+    assert again.body == replies[0].body
+    assert "hit" in again.headers["Cache-Status"]
+
+
+@pytest.mark.parametrize("fault", ["cut", "error-midway"])
+async def test_when_the_call_fails_behind_its_first_byte_all_see_it_and_nothing_is_kept(front, gateway, fault):
+    gateway.set_fault("slow", gate="half", at=2, times=1)
+    gateway.set_fault(fault, times=1)
+    first = asyncio.create_task(front.post(PATH, STREAM))
+    await gateway.wait_for_gate("half")
+    others = await joined(front, gateway, 20, STREAM, already=1)
+    gateway.open_gate("half")
+    replies = await asyncio.gather(first, *others)
+    assert {(reply.status, reply.body) for reply in replies} == {(200, replies[0].body)}
+    assert b'"error"' in replies[0].body
+    await front.running.parts.exchanges.finished()
+    assert (len(gateway.journal), len(front.entries)) == (1, 2)
+    assert "hit" not in (await front.post(PATH, STREAM)).headers["Cache-Status"]
 
 
 async def test_when_the_call_fails_before_a_byte_one_of_those_who_joined_begins_anew(gateway):
