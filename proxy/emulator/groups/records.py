@@ -8,10 +8,11 @@ from typing import Final
 class Refusal(Exception):
     """A rule turned the request away."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
+        self.headers = headers or {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,10 +130,11 @@ class GroupService:
                 headers=failure.headers,
             )
         try:
-            status, value = 200, {"success": True, **self._data(request, data)}
+            value = {"success": True, **self._data(request, data)}
         except Refusal as refusal:
-            status, value = refusal.status, {"success": False, "message": refusal.message}
-        return web.Response(status=status, body=orjson.dumps(value), content_type="application/json")
+            value = {"success": False, "message": refusal.message}
+            return _json(value, refusal.status, refusal.headers)
+        return _json(value, 200, {})
 
     def _data(self, request: web.BaseRequest, data: bytes) -> dict[str, Any]:
         account, by_session = self._account(request)
@@ -158,14 +159,16 @@ class GroupService:
         return account, token is None
 
     def _found(self, method: str, path: str) -> tuple[Route, Mapping[str, str], Callable[[Account], None]]:
-        known = False
+        allowed = []
         for prefix, patterns, judge in self._tables:
             for pattern, route in patterns:
                 if path.startswith(prefix) and (match := pattern.fullmatch(path.removeprefix(prefix))):
                     if route.method == method:
                         return route, match.groupdict(), judge
-                    known = True
-        raise Refusal(405, "method not allowed") if known else Refusal(404, "not found")
+                    allowed.append(route.method)
+        if allowed:
+            raise Refusal(405, "method not allowed", {"Allow": ", ".join(allowed)})
+        raise Refusal(404, "not found")
 
 
 @asynccontextmanager
@@ -184,6 +187,10 @@ def _patterns(routes: tuple[Route, ...]) -> list[tuple[re.Pattern[str], Route]]:
         return re.compile(path.replace("{group}", r"(?P<group>\d+)").replace("{member}", r"(?P<member>\d+)"))
 
     return [(pattern(route.path), route) for route in routes]
+
+
+def _json(value: Any, status: int, headers: Mapping[str, str]) -> web.Response:
+    return web.Response(status=status, body=orjson.dumps(value), content_type="application/json", headers=headers)
 
 
 def _anybody(account: Account) -> None:
