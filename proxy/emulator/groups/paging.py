@@ -1,5 +1,6 @@
 """One page of groups: the filters, the search, the order and the numbers of the overview."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -29,11 +30,14 @@ def page_of(groups: Iterable[Group], query: Mapping[str, str], show: Callable[[G
     return {"results": [show(group) for group in found[(page - 1) * size : page * size]], "pagination": pages}
 
 
+_WHOLE: Final = re.compile(r"-?[0-9]{1,18}")
+
+
 def whole(text: str | None) -> int | None:
-    try:
-        return None if text is None else int(text)
-    except ValueError:
-        raise Refusal(400, f"{text!r} is not an integer") from None
+    """A whole number of a query, as it is written in JSON."""
+    if text is not None and _WHOLE.fullmatch(text) is None:
+        raise Refusal(400, f"{text[:40]!r} is not an integer")
+    return None if text is None else int(text)
 
 
 def _fits(group: Group, query: Mapping[str, str]) -> bool:

@@ -11,16 +11,16 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
+from proxy.emulator.groups import openapi
 from proxy.emulator.groups.accounts import ACCOUNTS, SESSIONS, Account, account_of
 from proxy.emulator.groups.endpoints import Ask
+from proxy.emulator.groups.openapi import LISTS_PREFIX, PREFIX
 from proxy.emulator.groups.records import NORTH, PEOPLE, Refusal
 from proxy.emulator.groups.routes import LISTS, ROUTES, Route
 from proxy.emulator.groups.tenant import Tenant
 from proxy.emulator.journal import Journal, Seen
 from proxy.emulator.shapes import problems
 
-PREFIX: Final = "/v1/admin/member-groups/"
-LISTS_PREFIX: Final = "/v1/member-groups/"
 SAFE: Final = ("GET", "HEAD", "OPTIONS")
 FIRST_NEW_ID: Final = 1001
 
@@ -129,6 +129,8 @@ class GroupService:
                 content_type=failure.content_type,
                 headers=failure.headers,
             )
+        if request.method == "GET" and request.path == openapi.PATH:
+            return _json(openapi.document(), 200, {})
         try:
             value = {"success": True, **self._data(request, data)}
         except Refusal as refusal:
@@ -184,7 +186,9 @@ async def running_groups(host: str = "127.0.0.1", port: int = 0, **options: Any)
 
 def _patterns(routes: tuple[Route, ...]) -> list[tuple[re.Pattern[str], Route]]:
     def pattern(path: str) -> re.Pattern[str]:
-        return re.compile(path.replace("{group}", r"(?P<group>\d+)").replace("{member}", r"(?P<member>\d+)"))
+        return re.compile(
+            path.replace("{group}", "(?P<group>[0-9]{1,18})").replace("{member}", "(?P<member>[0-9]{1,18})")
+        )
 
     return [(pattern(route.path), route) for route in routes]
 
