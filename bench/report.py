@@ -76,7 +76,7 @@ def _report(taken: Taken) -> Iterable[str]:
 def _beside(taken: Taken) -> Iterable[str]:
     if not taken.beside:
         return
-    yield "### Measured once a run\n"
+    yield "\n### Measured once a run\n"
     for command, said in taken.beside:
         yield f"`{command}`\n"
         yield f"```\n{said}\n```\n"

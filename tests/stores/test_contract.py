@@ -121,3 +121,83 @@ async def test_entries_are_read_page_by_page_in_the_order_they_were_written(open
     assert [entry["hold"] for entry in [*first, *rest]] == ["a", "a", "b", "b"]
     assert await home.entry_page(rest[-1]["id"], 3) == []
     assert list(await home.verify()) == []
+
+
+# `each` keeps an account for each key over a sliding hour, `day` one for all over a calendar day, which begins eight
+# hours before the first row. `limit` says what `day` allows from then on; 0 takes it away.
+LIMITS = """
+    # hour   step     hold  key  amount |  day  each  says
+    0.0      hold     a     k        60 |   60    60  ok
+    0.0      hold     b     k        30 |   60    60  over_budget
+    0.0      hold     c     l        40 |  100    40  ok
+    0.0      hold     d     m         1 |  100     0  over_budget
+    0.1      settle   a     k        20 |   60    20  ok
+    0.1      hold     b     k        40 |  100    60  ok
+    0.2      void     b     k         0 |   60    20  ok
+    0.2      limit    -     k        50 |   60    20  ok
+    0.2      hold     e     k         1 |   60    20  over_budget
+    0.3      settle   c     l        10 |   30    10  ok
+    0.3      hold     e     k        20 |   50    40  ok
+    0.3      limit    -     k       500 |   50    40  ok
+    0.4      settle   e     k        20 |   50    40  ok
+    0.5      limit    -     k         0 |    0    40  ok
+    0.5      hold     f     k        40 |    0    80  ok
+    0.5      hold     g     k         1 |    0    80  over_budget
+    0.6      limit    -     k       100 |   90    80  ok
+    0.7      expire   f     k         0 |   50    40  ok
+    0.8      settle   f     k        35 |   85    75  ok
+    0.9      adjust   h     k       -15 |   70    60  ok
+    1.05     hold     i     k        50 |   70    40  over_budget
+    1.05     hold     i     k        20 |   90    60  ok
+    1.1      void     i     k         0 |   70    40  ok
+    2.0      hold     j     k        30 |  100    30  ok
+    15.9     settle   j     k        30 |  100     0  ok
+    16.1     hold     o     k        80 |   80    80  ok
+    16.2     settle   o     k        80 |   80    80  ok
+    16.3     adjust   p     k       -30 |   50    50  ok
+    40.1     hold     q     k        80 |   80    80  ok
+"""
+
+
+def limits_with(day):
+    each = Budget("each", 80, Sliding(3600.0), each=Each.KEY)
+    return (Budget("day", day, Calendar(Per.DAY)), each) if day else (each,)
+
+
+async def test_the_story_of_limits_is_the_same_everywhere(opened):
+    """Windows that end, limits that are narrowed, widened, taken away and put back, and hands that correct."""
+    budgets = limits_with(100)
+    home = await opened(budgets)
+    for text, given, expected in rows(LIMITS):
+        at_s, facts, amount = (
+            NOW_S + float(given["hour"]) * 3600,
+            Facts("red", given["key"], "chat", "m"),
+            int(given["amount"]),
+        )
+        if given["step"] == "limit":
+            budgets = limits_with(amount)
+            await home.rebudget(budgets)
+            says = "ok"
+        else:
+            match given["step"]:
+                case "hold":
+                    step = Hold(given["hold"], facts, amount, at_s)
+                case "settle":
+                    step = Settle(given["hold"], Charge(amount, Basis.USAGE), Ending.ANSWERED, at_s)
+                case "void":
+                    step = Void(given["hold"], Ending.NEVER_SENT, at_s)
+                case "expire":
+                    step = Expire(given["hold"], at_s)
+                case "adjust":
+                    step = Adjust(given["hold"], facts, amount, "because", "anna", at_s)
+            (outcome,) = await home.apply([step])
+            says = outcome.value
+        used = {
+            budget.name: sum(
+                home.projection.accounts.used(budget, ("red", given["key"]) if budget.each is Each.KEY else (), at_s)
+            )
+            for budget in budgets
+        }
+        seen = {"day": str(used.get("day", 0)), "each": str(used["each"]), "says": says}
+        assert seen == dict(expected), f"row: {text}"
+    assert list(await home.verify()) == []
