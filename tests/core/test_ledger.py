@@ -25,7 +25,7 @@ from proxy.core.ledger import (
     Void,
     charge,
 )
-from tests.stories import play
+from tests.stories import play, rows
 
 TEAM = Facts("red", "k", "chat")
 
@@ -150,6 +150,8 @@ def test_every_phase_and_every_move_is_in_the_table():
 def test_every_ending_has_a_charge_and_a_count():
     assert set(CHARGE) == set(Ending)
     assert set(CALL_COUNTS) == set(Ending)
+    for story in (CHARGES, CALLS):
+        assert {given["ending"] for _, given, _ in rows(story)} == {ending.value for ending in Ending}
 
 
 # fmt: off
@@ -183,6 +185,8 @@ CALLS = """
     gateway_refused    | 0     False
     gateway_failed     | 0     True
     hit                | 0     False
+    refused            | 0     False
+    proxy_stopped      | 1     True
 """
 # fmt: on
 

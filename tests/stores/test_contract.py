@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from proxy.core.facts import Facts
-from proxy.core.ledger import Adjust, Basis, Charge, Ending, Expire, Hold, Outcome, Settle, Void
+from proxy.core.ledger import Adjust, Basis, Charge, Ending, Expire, Figures, Hold, Outcome, Settle, Void, charge
 from proxy.core.limits import Budget, Each
 from proxy.core.spending import Total
 from proxy.core.windows import Calendar, Per, Sliding
@@ -47,6 +47,43 @@ async def test_the_story_of_a_hold_is_the_same_everywhere(opened):
         (outcome,) = await home.apply([step_of(given["step"], given["hold"], int(given["amount"]), NOW_S)])
         seen = (home.projection.held.get("red", 0), home.projection.spent.get("red", 0), home.projection.open_holds)
         assert (*map(str, seen), outcome.value) == tuple(expected.values()), text
+
+
+# Each call has a hold of 100; `known` is what its usage comes to. A refusal of ours and a hit never had a hold.
+ENDINGS = """
+    # ending           known | charged  doubt  spent
+    answered              60 |      60     no     60
+    answered               - |     100     no    160
+    answered             130 |     130     no    290
+    never_sent            60 |       0     no    290
+    gateway_refused       60 |       0     no    290
+    gateway_failed        60 |       0    yes    290
+    upstream_broke         - |     100    yes    390
+    timed_out              - |     100    yes    490
+    caller_left           10 |      10     no    500
+    proxy_stopped          - |     100    yes    600
+"""
+
+
+async def test_each_ending_is_booked_alike_everywhere(opened):
+    home = await opened()
+    endings = set()
+    for number, (text, given, expected) in enumerate(rows(ENDINGS)):
+        ending, known, name = Ending(given["ending"]), given["known"], f"h{number}"
+        endings.add(ending)
+        cost = charge(ending, Figures(reported=None if known == "-" else int(known)), 100)
+        if cost.basis is Basis.NOTHING:
+            ends = Void(name, ending, NOW_S, cost.uncertain)
+        else:
+            ends = Settle(name, cost, ending, NOW_S)
+        assert await home.apply([Hold(name, RED, 100, NOW_S), ends]) == [Outcome.OK, Outcome.OK], text
+        doubtful = {hold for hold, _ in await home.doubtful()}
+        state = await home.remember(name)
+        seen = (state.charged, "yes" if name in doubtful else "no", home.projection.spent.get("red", 0))
+        assert (*map(str, seen),) == tuple(expected.values()), text
+        assert home.projection.open_holds == 0
+    assert endings == set(Ending) - {Ending.HIT, Ending.REFUSED}
+    assert list(await home.verify()) == []
 
 
 async def test_a_batch_is_answered_step_by_step_in_order(opened):
