@@ -162,3 +162,14 @@ def test_two_logs_do_not_share_settings():
     two.log.request({"team": "red"})
     assert not one.lines[0].startswith(b"{")
     assert two.lines[0].startswith(b"{")
+
+
+def test_a_known_secret_is_masked_in_the_plainest_of_lines():
+    """It looks like nothing but a word, and the line needs no other look."""
+    lines = []
+    log = RequestLog(lines.append, form=LogFormat.JSON, secrets=[Secret("correcthorsebattery")])
+    log.request({"id": "a", "user_agent": "app correcthorsebattery 1"})
+    log.request({"id": "b", "user_agent": "app 1"})
+    assert b"correcthorse" not in b"".join(lines)
+    assert b"app *** 1" in lines[0]
+    assert b"app 1" in lines[1]

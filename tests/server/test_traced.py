@@ -6,7 +6,10 @@ import sys
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
+from proxy.config.sources import load
+from proxy.core.policy import DEFAULT_POLICY
 from proxy.observe import traces
+from proxy.server.app import at_rest
 from tests.collector import attributes, collecting
 from tests.proxies import CHAT, NATIVE, proxied
 
@@ -117,3 +120,10 @@ def test_the_extra_that_is_missing_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     with pytest.raises(traces.ExtraMissing, match=r"pip install '\.\[otel\]'"):
         traces.Traces("http://127.0.0.1:4318", lambda _: None)
+
+
+async def test_a_question_to_a_proxy_at_rest_makes_no_spans(tmp_path):
+    (tmp_path / "policies").mkdir()
+    flags = {"data": str(tmp_path), "policies": str(tmp_path / "policies"), "otlp_endpoint": "http://127.0.0.1:1"}
+    async with at_rest(load(flags, {}, None), DEFAULT_POLICY) as parts:
+        assert parts.traces is None
