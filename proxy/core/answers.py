@@ -56,6 +56,7 @@ class Answer:
     text_bytes:  UTF-8 bytes of generated text, thinking and arguments.
     begun:       an answer has started: a chunk with choices, a message, a response object.
     answered:    something a caller can use has come: text, a tool call, a refusal, an image.
+    refused:     the model would not answer, or what it said was filtered.
     ended:       the terminal mark has come.
     own_error:   the error came as the event that this family's SDKs read as one.
     settled:     the usage figures are the closing ones, not a running count.
@@ -78,6 +79,7 @@ class Answer:
     text_bytes: int = 0
     begun: bool = False
     answered: bool = False
+    refused: bool = False
     ended: End | None = None
     failure: Failure | None = None
     own_error: bool = False

@@ -155,13 +155,15 @@ _NOT_WHOLE: Final = frozenset({End.CUT, End.ERROR, End.CANCELLED, End.EOF_AFTER_
 
 
 def keepable(status: int, meter: Meter | None, body: bytes, *, is_json: bool) -> bool:
-    """Whether an answer that was read to its end is complete, says something, and stays true.
+    """Whether an answer that was read to its end is complete, says something other than no, and stays true.
 
     meter: None on routes whose answers carry no usage; then the body has to be JSON with something in it.
     """
     if not 200 <= status < 300 or status == 206 or not body:
         return False
-    if meter is not None and (meter.end in _NOT_WHOLE or meter.failure is not None or meter.empty_answer):
+    if meter is not None and (meter.end in _NOT_WHOLE or meter.failure is not None):
+        return False
+    if meter is not None and (meter.empty_answer or meter.refused):
         return False
     if meter is None and is_json and not _says_something(body):
         return False

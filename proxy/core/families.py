@@ -118,6 +118,7 @@ def _read_choice(answer: Answer, choice: Tree) -> None:
     if said:
         answer.answered = True
         answer.text_bytes += said
+    answer.refused = answer.refused or bool(part.get("refusal"))
     for key in _CHAT_THOUGHTS:
         if text := part.get(key):
             answer.text_bytes += text_size(text)
@@ -221,6 +222,7 @@ def read_responses(answer: Answer, _name: bytes, tree: Tree) -> None:
         if said := text_size(tree.get("delta")):
             answer.text_bytes += said
             answer.answered = answer.answered or not kind.startswith(_RESPONSE_THOUGHTS)
+            answer.refused = answer.refused or kind == "response.refusal.delta"
     elif isinstance(tree.get("response"), dict):
         _read_response(answer, tree["response"])
         if end := _RESPONSE_ENDS.get(kind):
@@ -264,6 +266,7 @@ def _read_item(answer: Answer, item: Tree) -> int:
     """Bytes written in one output item; notes whether it is something a caller can use."""
     parts = trees_in(item.get("content"))
     said = sum(text_size(part.get("text")) + text_size(part.get("refusal")) for part in parts)
+    answer.refused = answer.refused or any(part.get("refusal") for part in parts)
     kind = word(item.get("type")) or ""
     if (said and kind != "reasoning") or kind.endswith("_call"):
         answer.answered = True

@@ -24,6 +24,7 @@ Responses begin with their id; one that stands further in is known with its whol
 _CREDITS: Final = Paths.of(("credits", "response.credits"))
 _ID: Final = Paths.of(("id", "object", "response.id"))
 _OPEN_STATUSES: Final = frozenset({"queued", "in_progress"})
+_REFUSALS: Final = frozenset({"refusal", "content_filter"})
 
 
 class Usage(NamedTuple):
@@ -216,6 +217,11 @@ class Meter:
     def at_boundary(self) -> bool:
         """The stream stands between two events, so a comment may be put in."""
         return self._reader.at_boundary
+
+    @property
+    def refused(self) -> bool:
+        """The model would not answer, or a filter cut what it said."""
+        return self._answer.refused or self._answer.finish_reason in _REFUSALS
 
     def ending(self, message: str, *, rpc_id: bytes = b"null") -> bytes:
         """What to send after a stream that is not terminal: the family's error event, after what ends a half frame."""
