@@ -192,6 +192,7 @@ LIMITS = """
     16.1     hold     o     k        80 |   80    80  ok
     16.2     settle   o     k        80 |   80    80  ok
     16.3     adjust   p     k       -30 |   50    50  ok
+    16.4     limit    -     k       120 |   50    50  ok
     40.1     hold     q     k        80 |   80    80  ok
 """
 
