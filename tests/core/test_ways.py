@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 from proxy.core.pauses import Gates
 from proxy.core.ways import FAILURES, WITHIN_S, Ways
 
-EVENTS = st.lists(
-    st.tuples(st.sampled_from(["red", "blue", "green"]), st.booleans(), st.sampled_from([0.0, 0.1, 1.0, 6.0, 11.0]))
-)
+FAILS = st.sampled_from([True, True, True, False])
+LATER_S = st.sampled_from([0.0, 0.0, 0.1, 0.1, 1.0, 6.0, 11.0])
+EVENTS = st.lists(st.tuples(st.sampled_from(["red", "blue", "green"]), FAILS, LATER_S), min_size=8, max_size=40)
+"""Mostly failures close together, as a way is shut by several within seconds."""
 
 
 @given(EVENTS)

@@ -180,6 +180,14 @@ async def test_draining_refuses_new_work_and_finishes_what_runs(gateway):
         busy.close()
 
 
+async def test_a_drain_ends_when_the_last_call_has_ended_however_long_it_may_take(gateway):
+    async with proxied(gateway.url) as front:
+        for _ in range(3):
+            assert (await front.post("/v1/chat/completions", CHAT)).status == 200
+        async with asyncio.timeout(30):
+            await front.running.drain(3600)
+
+
 async def test_a_drain_that_takes_too_long_ends_what_runs_and_charges_it(gateway):
     gateway.set_fault("slow", gate="never", at=2)
     async with proxied(gateway.url) as front:
