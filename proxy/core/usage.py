@@ -67,6 +67,8 @@ class Meter:
         self._wants_id = family is Family.RESPONSES
         self._clean = True
         self._whole = False  # the JSON body was a whole object
+        self._ended = False
+        self._usage: Usage | None = None  # once it is final
 
     def feed(self, chunk: bytes) -> None:
         if self.streamed:
@@ -86,6 +88,7 @@ class Meter:
     def close(self, *, clean: bool = True) -> None:
         """The answer has ended. clean: False when the connection broke instead of ending."""
         self._clean = clean
+        self._ended = True
         if self.streamed:
             for event in self._reader.close():
                 self._event(event)
@@ -143,10 +146,12 @@ class Meter:
 
     @property
     def usage(self) -> Usage:
+        if self._usage is not None:
+            return self._usage
         said = self._answer
         # A zero that cannot be true is a relay's filling and means unknown.
         no_input = not said.input and not said.cache_read and not said.cache_write
-        return Usage(
+        usage = Usage(
             model=said.model,
             input=None if no_input else said.input,
             cache_read=said.cache_read,
@@ -158,6 +163,9 @@ class Meter:
             credits=said.credits,
             settled=said.settled,
         )
+        if self._ended:
+            self._usage = usage
+        return usage
 
     @property
     def end(self) -> End:

@@ -55,6 +55,9 @@ _NEEDS_A_LOOK: Final = _MAYBE_SECRET.pattern.encode() + rb"|[\\{\x7f]"
 """Pattern of what in a line needs one: what may be a secret, an escape of something, a mapping in a field, or the one
 control character that JSON lets stand."""
 
+_HINTS: Final = (b"earer", b"asic", b"k-", b"g-", b"eyJ", b"\\", b"\x7f")
+"""One of these is in whatever the pattern finds, a brace aside. Looking for each costs a tenth of looking for all."""
+
 _FIGURES: Final = frozenset({int, float, bool, type(None)})
 
 MASK: Final = "***"
@@ -81,6 +84,7 @@ class RequestLog:
         known = sorted({secret.reveal() for secret in secrets if secret is not None}, key=len, reverse=True)
         written = [re.escape(orjson.dumps(secret)[1:-1]) for secret in known]
         self._needs_a_look: Final = re.compile(b"|".join([_NEEDS_A_LOOK, *written]))
+        self._hints: Final = (*_HINTS, *[orjson.dumps(secret)[1:-1] for secret in known])
         self._clean = _cleaner(known)
         self._render = _console if form is LogFormat.CONSOLE else _json
 
@@ -117,10 +121,16 @@ class RequestLog:
             line = orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE)
         except TypeError:
             return None
-        if not line.isascii() or self._needs_a_look.search(line, 1):
+        if not line.isascii() or (self._may_need_a_look(line) and self._needs_a_look.search(line, 1)):
             return None
         # A line up to this length has no text in it that would have to be cut.
         return line if len(line) <= TEXT_MAX or all(map(_short, event.values())) else None
+
+    def _may_need_a_look(self, line: bytes) -> bool:
+        for hint in self._hints:
+            if hint in line:
+                return True
+        return line.find(b"{", 1) > 0
 
 
 _TAKEN: Final = frozenset({"event", "level", "time"})

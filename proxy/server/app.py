@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final
@@ -32,7 +32,7 @@ from proxy.observe.news import Newsroom
 from proxy.observe.recent import Recent
 from proxy.observe.seeds import seed
 from proxy.observe.traces import ExtraMissing, Traces
-from proxy.server import pipeline, polling, quotas, reconciler, reload, replies, upkeep, warnings
+from proxy.server import pipeline, polling, quotas, reconciler, reload, replies, upkeep, verbatim, warnings
 from proxy.server.books import Books
 from proxy.server.boot import this_boot
 from proxy.server.cache import SECRET_BYTES, Cache, secret_of
@@ -49,6 +49,7 @@ from proxy.server.listener import Listener, ListenerLimits
 from proxy.server.operations import Operations
 from proxy.server.parts import Parts, State
 from proxy.server.promises import Promises
+from proxy.server.repeats import Repeats
 from proxy.server.turns import Queue
 from proxy.server.upstream import Upstream
 from proxy.stores.cache.contract import CacheStore
@@ -167,7 +168,14 @@ async def running(settings: Settings, policy: Policy, doubles: Doubles | None = 
             finally:
                 active.went()
 
-        listener = Listener(handle, lambda refused: _unparsed(refused, parts), _limits(settings))
+        def known(sent: bytes) -> Sequence[bytes]:
+            try:
+                return verbatim.answer(sent, parts)
+            except Exception as fault:  # noqa: BLE001  (a fault here must not cost a connection: all stages are left)
+                parts.log.note("error", "fault", stage="recall", kind=type(fault).__name__)
+                return ()
+
+        listener = Listener(handle, lambda refused: _unparsed(refused, parts), _limits(settings), known)
         proxy = Running(parts, listener, active)
         proxy.admin_url = await _open_admin(stack, parts, settings)
         await proxy.listen(settings.listen)
@@ -264,6 +272,7 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
         spans=spans,
         in_flight=InFlight(),
         heads=Heads(),
+        repeats=Repeats(),
         cache=cache,
         promises=Promises(),
         queue=queue,

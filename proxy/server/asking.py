@@ -31,7 +31,7 @@ def waiter_of(call: Call, parts: Parts) -> Waiter:
     )
     now_s = parts.queue.now_s()
     return Waiter(
-        parts.new_id(),
+        "",  # given with each turn it takes
         draw,
         now_s + _patience_s(call, call.team.wait_max_s),
         call.tokens,

@@ -15,6 +15,12 @@ from proxy.units import Credits
 
 def serve(call: Call, parts: Parts, entry: Entry) -> web.Response:
     """The answer. Raises ProxyError for a stored list that cannot be read."""
+    headers, body = told(call, parts, entry)
+    return replies.respond(call, parts, entry.status, body, headers)
+
+
+def told(call: Call, parts: Parts, entry: Entry) -> tuple[dict[str, str], bytes]:
+    """Header lines and body of the answer, and the call as it stands with it. Raises as `serve` does."""
     assert call.caching is not None
     age_s = max(0, int(parts.wall() - entry.stored_s))
     ttl_s = int(call.caching.decision.ttl_s) - age_s
@@ -25,7 +31,8 @@ def serve(call: Call, parts: Parts, entry: Entry) -> web.Response:
     call.cache_status = f"sluicegate; hit; ttl={ttl_s}"
     headers = {**replies.our_headers(call, parts, known_charge=True), **entry.headers, "age": str(age_s)}
     headers["request-id"] = call.id
-    return replies.respond(call, parts, entry.status, _body(call, parts, entry, headers), headers)
+    body = _body(call, parts, entry, headers)
+    return headers, body
 
 
 def _body(call: Call, parts: Parts, entry: Entry, headers: dict[str, str]) -> bytes:

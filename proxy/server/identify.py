@@ -18,6 +18,12 @@ async def identify(call: Call, parts: Parts) -> web.StreamResponse | None:
     assert call.match is not None
     if not call.match.route.keyed:
         return local.unkeyed(call, parts)
+    identified(call, parts)
+    return None
+
+
+def identified(call: Call, parts: Parts) -> None:
+    """Set team and key id of a call on a route that wants a key. Raises as `identify` does."""
     if parts.settings.credential is Credential.CALLER:
         _by_gateway_key(call, _shown(call, "gateway"))
     elif parts.settings.auth is Auth.OPEN:
@@ -32,7 +38,6 @@ async def identify(call: Call, parts: Parts) -> web.StreamResponse | None:
             )
         call.team, call.key_id = found
         call.account = parts.keys.ring.account_of(call.team.name, call.key_id)
-    return None
 
 
 def _team_of(shown: str, call: Call, parts: Parts) -> tuple[Team, str] | None:

@@ -11,9 +11,12 @@ from proxy.server.listener import Connection
 
 
 class Inbound:
-    """One request as it came: raw target, raw header lines, and the body on demand."""
+    """One request as it came: raw target, raw header lines, and the body on demand.
 
-    __slots__ = ("_connection", "_gone", "_headers", "_limits", "_on_gone", "body_read", "request")
+    sent_whole: all of its bytes, where they came in one piece and not too many.
+    """
+
+    __slots__ = ("_connection", "_gone", "_headers", "_limits", "_on_gone", "body_read", "request", "sent_whole")
 
     def __init__(self, request: web.BaseRequest) -> None:
         self.request: Final = request
@@ -26,6 +29,7 @@ class Inbound:
         self._on_gone: Callable[[], None] | None = None
         self.body_read = False
         connection.head_arrived()
+        self.sent_whole: bytes | None = connection.take_whole()
         connection.on_lost = self._lost
 
     @property
@@ -142,3 +146,25 @@ class Inbound:
             raise ProxyError("bad_request", "The body is not what its header announced.") from error
         self.body_read = True
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+class Again(Inbound):
+    """A request that was known by all its bytes; its answer goes out before anything else happens."""
+
+    __slots__ = ("_method", "_target")
+
+    def __init__(self, method: str, target: str, headers: Mapping[str, str]) -> None:
+        self._method, self._target, self._headers = method, target, headers
+        self._gone, self._on_gone = False, None
+        self.body_read, self.sent_whole = True, None
+
+    @property
+    def method(self) -> str:
+        return self._method
+
+    @property
+    def target(self) -> str:
+        return self._target
+
+    def finished(self) -> None:
+        pass

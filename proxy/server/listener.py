@@ -9,7 +9,7 @@ import asyncio
 import logging
 import socket
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -41,17 +41,23 @@ class ListenerLimits:
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 Refusal = Callable[[ProxyError | None], web.Response]
+Known = Callable[[bytes], Sequence[bytes]]
+"""The whole answer to a request that is known by all its bytes; empty where it is not."""
 
 
 class Listener(web.Server):
     """Makes a protocol for each connection and counts them."""
 
-    def __init__(self, handler: Handler, refuse: Refusal, limits: ListenerLimits) -> None:
+    def __init__(
+        self, handler: Handler, refuse: Refusal, limits: ListenerLimits, known: Known = lambda _sent: ()
+    ) -> None:
         """handler: answers one request.
 
         refuse: makes the answer for what the parser did not take; None stands for a fault of our own.
+        known:  asked first about a request that came in one piece.
         """
         super().__init__(handler)
+        self.known: Final = known
         self.refuse: Final = refuse
         self.limits: Final = limits
         self.peers: Final[Counter[str]] = Counter()
@@ -86,6 +92,9 @@ _SILENT.addHandler(logging.NullHandler())
 _SILENT.propagate = False
 
 
+CHUNK_MAX: Final = 16 * 1024
+"""Bytes of a request that is remembered whole."""
+
 SEND_BUFFER: Final = 256 * 1024
 """Bytes the kernel holds of an answer that is not read; by default it takes megabytes for every stuck caller."""
 
@@ -93,7 +102,9 @@ SEND_BUFFER: Final = 256 * 1024
 class Connection(RequestHandler):
     """One connection of a caller, with the deadlines the library lacks."""
 
-    __slots__ = ("_counted", "_head_timer", "_listener", "_peer", "_write_timer", "limits", "on_lost")
+    __slots__ = (
+        "_between", "_counted", "_head_timer", "_listener", "_peer", "_whole", "_write_timer", "limits", "on_lost",
+    )  # fmt: skip
 
     def __init__(self, listener: Listener, **options: Any) -> None:
         super().__init__(listener, **options)
@@ -103,6 +114,8 @@ class Connection(RequestHandler):
         self._counted = False
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
+        self._between = True
+        self._whole: bytes | None = None
         self.on_lost: Callable[[], None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -139,10 +152,43 @@ class Connection(RequestHandler):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Start the clock with the first byte of a head."""
-        if data and self._head_timer is None and self._idle:
+        """Answer what is known by its bytes at once; else start the clock with the first byte of a head."""
+        if not data:
+            super().data_received(data)
+            return
+        begins = self._between and self._idle
+        if begins and not (self._paused or self._close or self._force_close) and self._answered(data):
+            return
+        if self._head_timer is None and self._idle:
             self._await_head()
         super().data_received(data)
+        self._between = begins and self._one_request(data)
+        self._whole = data if self._between and len(data) <= CHUNK_MAX else None
+
+    def _answered(self, data: bytes) -> bool:
+        answer = self._listener.known(data)
+        if not answer or self.transport is None:
+            return False
+        self._stop_head_timer()
+        self._listener.requests_count += 1
+        self.transport.writelines(answer)
+        # The library looks at this instant before it closes a connection that nobody uses.
+        self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
+        if self._keepalive_handle is None:
+            self._keepalive_handle = self._loop.call_at(self._next_keepalive_close_time, self._process_keepalive)
+        return True
+
+    def _one_request(self, data: bytes) -> bool:
+        """Whether this was one request from its first byte to its last, so that the next byte begins another."""
+        if len(self._messages) != 1:
+            return False
+        content = self._messages[0][1]
+        return content.is_eof() and len(data) == data.find(b"\r\n\r\n") + 4 + content.total_bytes
+
+    def take_whole(self) -> bytes | None:
+        """All bytes of the request that just began to be answered, where it came in one piece."""
+        whole, self._whole = self._whole, None
+        return whole
 
     @property
     def _idle(self) -> bool:

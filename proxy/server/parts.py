@@ -27,6 +27,7 @@ from proxy.server.keys import Keys
 from proxy.server.known import Known
 from proxy.server.operations import Operations
 from proxy.server.promises import Promises
+from proxy.server.repeats import Repeats
 from proxy.server.turns import Queue
 from proxy.server.upstream import Upstream
 from proxy.stores.spanfile import SpanFile
@@ -77,6 +78,7 @@ class Parts:
     spans: SpanFile
     in_flight: InFlight
     heads: Heads
+    repeats: Repeats
     cache: Cache
     promises: Promises
     queue: Queue

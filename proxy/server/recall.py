@@ -231,10 +231,19 @@ async def at_once(call: Call, parts: Parts) -> web.StreamResponse | None:
         tuple([headers.get(name) for name in _shaping(parts.settings.native_segment)]),
         sha256(call.body).digest(),
     )
+    entry = remembered(call, parts)
+    if entry is None:
+        return None
+    parts.repeats.keep(call)
+    return hits.serve(call, parts, entry)
+
+
+def remembered(call: Call, parts: Parts) -> Entry | None:
+    """The fresh answer in memory to a request whose place was found before under this policy."""
     road = parts.cache.road(call.place, call.policy)
     if road is None or (entry := parts.cache.at_once(road.caching.key)) is None:
         return None
     if parts.wall() - entry.stored_s >= road.caching.decision.ttl_s:
         return None
     call.facts, call.caching = road.facts, road.caching
-    return hits.serve(call, parts, entry)
+    return entry

@@ -5,6 +5,7 @@ from typing import Final
 
 from proxy.core.jsonrpc import MCP_METHODS
 from proxy.core.ledger import NO_CHARGE, Basis, Charge
+from proxy.core.limits import Draw
 from proxy.core.turns import Waiter
 from proxy.observe.metrics import NOBODY, OTHER
 from proxy.server import traced
@@ -91,16 +92,14 @@ def _asked(call: Call, waiter: Waiter, parts: Parts, story: dict[str, object]) -
     if call.team is not None and patience_s < call.team.wait_max_s - MOMENT_S:
         story["wait_max_s"] = round(patience_s, 3)
     draw = waiter.draw
-    asks = {
-        "member": draw.member[-12:],
-        # Names that a caller may have made up stay out until the gateway has answered well for them.
-        "suite": _known(parts.suites, draw.facts.suite),
-        "method": draw.method if draw.method in MCP_METHODS else None,
-        "tool": _known(parts.tools, draw.facts.tool),
-        "chatbot": draw.facts.chatbot,
-        "ceiling": waiter.tokens,
-    }
-    story.update({name: said for name, said in asks.items() if said})
+    if draw.member:
+        story["member"] = draw.member[-12:]
+    if draw.method is not None:
+        _asked_of_suite(draw, parts, story)
+    if draw.facts.chatbot:
+        story["chatbot"] = draw.facts.chatbot
+    if waiter.tokens:
+        story["ceiling"] = waiter.tokens
     exchange = call.source.exchange if call.source is not None else None
     if exchange is None or call.joined:
         return
@@ -109,6 +108,16 @@ def _asked(call: Call, waiter: Waiter, parts: Parts, story: dict[str, object]) -
         story["upstream_s"] = round((exchange.ended_s or time.monotonic()) - exchange.opened_s, 4)
     if (tokens := exchange.tokens()) is not None:
         story["input"], story["output"] = tokens
+
+
+def _asked_of_suite(draw: Draw, parts: Parts, story: dict[str, object]) -> None:
+    """Names that a caller may have made up stay out until the gateway has answered well for them."""
+    said = {
+        "suite": _known(parts.suites, draw.facts.suite),
+        "method": draw.method if draw.method in MCP_METHODS else None,
+        "tool": _known(parts.tools, draw.facts.tool),
+    }
+    story.update({name: word for name, word in said.items() if word})
 
 
 def _known(names: Known, name: str | None) -> str | None:

@@ -91,9 +91,15 @@ def queue_full(room: int) -> ProxyError:
     )
 
 
+_LINES: Final = {
+    kind: tuple(f"x-ratelimit-{said}-{kind.value}" for said in ("limit", "remaining", "reset"))
+    for kind in (Counts.REQUESTS, Counts.TOKENS)
+}
+
+
 def rate_lines(waiter: Waiter, *, openai: bool, now_s: float) -> dict[str, str]:
     """Header lines that tell the caller's rates, and how much of the tightest one is left."""
-    acting = [slots for slots, _ in waiter.wants if slots.rate.acts and slots.rate.window_s]
+    acting = [slots for slots, _ in waiter.wants if slots.rate.window_s and slots.rate.acts]
     if not acting:
         return {}
     tight = min(acting, key=_left_share) if len(acting) > 1 else acting[0]
@@ -103,13 +109,13 @@ def rate_lines(waiter: Waiter, *, openai: bool, now_s: float) -> dict[str, str]:
         "ratelimit": f'"{tight.rate.name}";r={_left(tight)};t={ceil(_resets_s(tight, now_s))}',
     }
     if openai:
-        for counts in (Counts.REQUESTS, Counts.TOKENS):
+        for counts, (limit, remaining, reset) in _LINES.items():
             of_kind = [one for one in acting if one.rate.counts is counts]
             if of_kind:
                 one = tight if tight in of_kind else min(of_kind, key=_left_share)
-                lines[f"x-ratelimit-limit-{counts.value}"] = str(one.amount)
-                lines[f"x-ratelimit-remaining-{counts.value}"] = str(_left(one))
-                lines[f"x-ratelimit-reset-{counts.value}"] = f"{_resets_s(one, now_s):.3f}s"
+                lines[limit] = str(one.amount)
+                lines[remaining] = str(_left(one))
+                lines[reset] = f"{_resets_s(one, now_s):.3f}s"
     return lines
 
 
