@@ -92,6 +92,8 @@ def test_text_is_bounded():
         {"headers": [{"x-api-key": ["CANARY"]}]},
         {"what": "Authorization was Bearer CANARY-1"},
         {"what": "got sk-CANARY12345 instead"},
+        {"what": "got sg-CANARY12345 instead"},
+        {"what": "Authorization was Basic CANARY-1"},
         {"what": f"sent {KNOWN.reveal()} to the gateway".replace("known", "known")},
         {"what": ["a", {"b": f"({KNOWN.reveal()})"}]},
         {"what": KNOWN},
