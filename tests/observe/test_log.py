@@ -51,6 +51,9 @@ def test_a_person_at_a_terminal_reads_words_and_pairs():
     assert book.text == '01:46:40 info    request team=red status=200 user_agent="a \\"b\\""\n'
 
 
+_STEERING = set("\r\n\x1b\x9b\x07\x00\x7f\x85\u2028\u2029\u202e\u2066\u200f\ufeff")
+
+
 @pytest.mark.parametrize("form", [LogFormat.JSON, LogFormat.CONSOLE])
 @pytest.mark.parametrize(
     "text",
@@ -70,6 +73,12 @@ def test_nothing_from_outside_forges_a_line_or_steers_a_terminal(form, text):
     (line,) = book.lines
     shown = line.decode()[:-1]
     assert not set(shown) & set("\r\n\x1b\x9b\x07\x00\x7f\x85\u2028\u2029\u202e\u2066\u200f\ufeff")
+
+    book.log.request({"user_agent": text})
+    assert not set(book.lines[1].decode()[:-1]) & _STEERING
+    if form is LogFormat.JSON:
+        # Nor once a program has read the line and shows what is in it.
+        assert not set(book.events[1]["user_agent"]) & _STEERING
 
 
 def test_text_is_bounded():

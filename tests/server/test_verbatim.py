@@ -192,7 +192,7 @@ async def test_requests_sent_ahead_are_answered_in_their_order(front):
 
 
 async def test_a_caller_that_does_not_read_fills_no_memory(front):
-    raw, first = await learned(front)
+    raw, _ = await learned(front)
     raw.close()
     lazy = socket.socket()
     lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -211,11 +211,11 @@ async def test_a_caller_that_does_not_read_fills_no_memory(front):
     (connection,) = [one for one in live if one.transport.get_extra_info("peername")[1] == port]
     while not connection._paused:
         await send()
-    held, done = connection.transport.get_write_buffer_size(), len(front.requests)
+    done = len([one for one in front.requests if one["route"] == "chat"])
     for _ in range(5):
         await send()
-    assert len(front.requests) <= done + 5 + 1, "the health of each, and at most one that waits with its answer"
-    assert connection.transport.get_write_buffer_size() <= held + 2 * len(first.body)
+    answered = len([one for one in front.requests if one["route"] == "chat"])
+    assert answered <= done + 1, "at most one, which waits until its answer goes out"
     lazy.close()
 
 
