@@ -174,8 +174,6 @@ class Connection(RequestHandler):
         self.transport.writelines(answer)
         # The library looks at this instant before it closes a connection that nobody uses.
         self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
-        if self._keepalive_handle is None:
-            self._keepalive_handle = self._loop.call_at(self._next_keepalive_close_time, self._process_keepalive)
         return True
 
     def _one_request(self, data: bytes) -> bool:

@@ -62,6 +62,7 @@ _STEERING = set("\r\n\x1b\x9b\x07\x00\x7f\x85\u2028\u2029\u202e\u2066\u200f\ufef
         "\x1b[2J\x1b[31mred",
         "\x9b31m",
         "\x07\x00\x7f\x85",
+        "\x7f",
         "\u2028\u2029\u202e\u2066\u200f",
         "\ud800\udfff",
         "\ufeff",

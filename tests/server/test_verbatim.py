@@ -196,6 +196,7 @@ async def test_a_caller_that_does_not_read_fills_no_memory(front):
     raw.close()
     lazy = socket.socket()
     lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    lazy.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     lazy.setblocking(False)
     loop = asyncio.get_running_loop()
     await loop.sock_connect(lazy, front.address)
@@ -224,6 +225,10 @@ async def test_an_idle_connection_is_still_closed(gateway):
         raw, _ = await learned(front)
         fresh = await Raw.open(front.address)
         assert (await asked(fresh)).status == 200
+        (used,) = [one for one in front.running._listener.connections if not one._request_count]
+        closes_s = used._next_keepalive_close_time
+        assert (await asked(fresh)).status == 200
+        assert used._next_keepalive_close_time > closes_s
         assert await fresh.closed()
         assert await raw.closed()
 
