@@ -157,7 +157,11 @@ class Turn(Rider):
 
 @dataclass(frozen=True, slots=True)
 class TurnWritten(Rider):
-    """The last byte of a turn's request was written; the place is taken until a window after that."""
+    """The call of a turn has ended, and the gateway had counted it by then or will within the guard.
+
+    at_s, boot_s: the latest instant at which it was counted, which may be a guard ahead; the place is taken until a
+    window after that.
+    """
 
     id: str
     at_s: float

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from proxy.core.slots import GUARD_MAX_S
+
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 LONG_S: Final = 3600.0
@@ -27,11 +29,18 @@ class Boot:
         clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
         return time.clock_gettime(clock)
 
+    def is_this(self, boot_id: str) -> bool:
+        """Whether a row was written since the machine's start; False where nobody knows."""
+        return bool(self.id) and boot_id == self.id
+
     def age_s(self, boot_id: str, boot_s: float, wall_s: float, window_s: float, now_s: float) -> float:
-        """How long ago a row was written, at least; `now_s` is the wall clock's."""
+        """How long ago it was what a row tells, at least; below zero where it is still to come.
+
+        now_s: the wall clock's.
+        """
         since_s = self.since_s()
-        if self.id and boot_id == self.id:
-            return max(0.0, since_s - boot_s)
+        if self.is_this(boot_id):
+            return max(-GUARD_MAX_S, since_s - boot_s)
         # It was before this start of the machine; how long before, only the wall clock can say.
         return max(since_s, now_s - wall_s) if window_s > LONG_S else since_s
 

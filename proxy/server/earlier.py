@@ -28,9 +28,14 @@ class Earlier:
         return Turn(row.id, draw, row.tokens, (), open=False)
 
     def ends_s(self, slots: Slots) -> float:
-        """When its place comes back; a request that nobody saw written may have been, until just now."""
-        ago_s, written = 0.0, self.kept.written
-        if written is not None:
-            row = self.kept.turn
-            ago_s = self.boot.age_s(row.boot_id, written.boot_s, written.at_s, slots.rate.window_s, self.wall_s)
-        return self.now_s - ago_s + slots.span_s + slots.guard_s
+        """When its place comes back.
+
+        A request that nobody saw end may have been written until just now, and counted a guard later. Of one that ended
+        the row says when it was counted at the latest, as long as the machine's clock has run since.
+        """
+        row, written = self.kept.turn, self.kept.written
+        if written is None:
+            return self.now_s + slots.span_s + slots.guard_s
+        ago_s = self.boot.age_s(row.boot_id, written.boot_s, written.at_s, slots.rate.window_s, self.wall_s)
+        guard_s = 0.0 if self.boot.is_this(row.boot_id) else slots.guard_s
+        return self.now_s - ago_s + slots.span_s + guard_s

@@ -198,7 +198,7 @@ class Queue:
         self.changed()
         if not any(place.slots.rate.window_s for place in turn.places):
             return []
-        ago_s = now_s - min(turn.counted_s, now_s)
+        ago_s = now_s - turn.counted_s
         return [TurnWritten(turn.id, self._wall() - ago_s, self._boot.since_s() - ago_s)]
 
     def give_back(self, turn: Turn) -> None:

@@ -7,7 +7,7 @@ import pytest
 from proxy.core.facts import Facts
 from proxy.core.limits import Counts, Rate
 from proxy.core.riders import KeptTurn, Turn, TurnWritten
-from proxy.core.slots import Slots
+from proxy.core.slots import GUARD_MAX_S, Slots
 from proxy.server.boot import Boot, this_boot
 from proxy.server.earlier import Earlier
 
@@ -16,17 +16,23 @@ MINUTE, DAY = 60.0, 86_400.0
 
 
 def left_s(*, boot, window_s, ago_s=None, wall_ago_s=None):
-    """Seconds until the place is free. ago_s: by the machine's clock, when the request was written; None: never seen."""
+    """Seconds until the place is free. ago_s: by the machine's clock, when it was counted; None: never seen to end."""
     at = Boot.since_s()
     row = Turn("t", Facts("red", "k", "chat"), True, True, 0, WALL_S, boot, at)
     written = None if ago_s is None else TurnWritten("t", WALL_S - (wall_ago_s or ago_s), at - ago_s)
     slots = Slots(Rate("r", Counts.REQUESTS, 1, window_s), (), 1)
     ends_s = Earlier(KeptTurn(row, written), Boot("this"), NOW_S, WALL_S).ends_s(slots)
-    return ends_s - NOW_S - (slots.span_s - window_s) - slots.guard_s
+    guarded = ago_s is None or boot != "this"
+    return ends_s - NOW_S - (slots.span_s - window_s) - (slots.guard_s if guarded else 0.0)
 
 
-def test_a_request_that_was_written_is_as_old_as_it_is():
+def test_a_request_that_ended_is_as_old_as_it_is():
     assert left_s(boot="this", window_s=MINUTE, ago_s=45.0) == pytest.approx(15.0, abs=0.5)
+
+
+def test_what_may_be_counted_in_a_moment_is_waited_out_but_no_row_is_believed_beyond_that():
+    assert left_s(boot="this", window_s=MINUTE, ago_s=-0.75) == pytest.approx(MINUTE + 0.75, abs=0.1)
+    assert left_s(boot="this", window_s=MINUTE, ago_s=-9999.0) == pytest.approx(MINUTE + GUARD_MAX_S)
 
 
 @pytest.mark.parametrize("wall_ago_s", [-3600.0, 7200.0])
