@@ -1,6 +1,7 @@
 """Two calls are one when nothing that could change the answer differs, however they are written."""
 
 import json
+from pathlib import Path
 
 import orjson
 import pytest
@@ -195,6 +196,23 @@ def test_every_single_change_of_a_body_of_each_route_is_another_request(route):
         less = changed(body, path[:-1], [*parent[: path[-1]], *parent[path[-1] + 1 :]]
                        if isinstance(parent, list) else {k: v for k, v in parent.items() if k != path[-1]})  # fmt: skip
         assert canonical(json.dumps(less).encode()) != before, path
+
+
+RECORDED = [orjson.loads(line) for line in (Path(__file__).parent / "sdk_bodies.jsonl").read_bytes().splitlines()]
+"""What clients sent that were asked the same: a text with escapes, twice with a tool, and on each wire format."""
+
+OTHERWISE = {("tool", "ai"), ("responses", "ai"), ("plain", "langchain-openai")}
+"""Clients that ask for something else: a `tool_choice` of its own, a list where others send a text, another bound."""
+
+
+@pytest.mark.parametrize("asked", sorted({row["asked"] for row in RECORDED}))
+def test_clients_that_ask_the_same_have_one_key_whatever_wrote_their_json(asked):
+    keys = {row["by"]: canonical(row["body"].encode()) for row in RECORDED if row["asked"] == asked}
+    assert len(keys) >= 2
+    same = {key for by, key in keys.items() if (asked, by.split()[0]) not in OTHERWISE}
+    others = [key for by, key in keys.items() if (asked, by.split()[0]) in OTHERWISE]
+    assert len(same) == 1
+    assert not same & set(others)
 
 
 # fmt: off

@@ -334,9 +334,9 @@ async def test_whoever_called_first_may_leave_and_the_others_are_answered(front,
     gateway.set_fault("slow", gate=stage, **({"at": 3} if stage == "half" else {}))
     first = asyncio.create_task(front.post(PATH, body))
     await gateway.wait_for_gate(stage)
-    others = await joined(front, gateway, 100, body, already=1)
+    others = await joined(front, gateway, 499, body, already=1)
     first.cancel()
-    await front.until(lambda: readers(front) == 100)
+    await front.until(lambda: readers(front) == 499)
     gateway.open_gate(stage)
     replies = await asyncio.gather(*others)
     assert {(reply.status, reply.body) for reply in replies} == {(200, replies[0].body)}
