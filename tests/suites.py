@@ -1,6 +1,7 @@
 """A gateway that has tool suites and nothing else, for what the emulated one never does: new tools, bad lists, progress."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,12 +27,16 @@ def listing(number: Any = 1, **params: Any) -> dict[str, Any]:
 class Suites:
     """tools: by suite.      raw: bodies to be sent as they are, by suite, once each; statuses: what refuses every call.
 
+    slow: answers by suite, once each, piece by piece; an event among the pieces is waited for.
+    left: suites whose caller has gone before the end of a slow answer.
     asked, headers: suite, body and header of every POST, in order.      result: of every call, with its number added where counted.
     """
 
     url: str = ""
     tools: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     raw: dict[str, list[bytes]] = field(default_factory=dict)
+    slow: dict[str, list[Sequence[bytes | asyncio.Event]]] = field(default_factory=dict)
+    left: list[str] = field(default_factory=list)
     statuses: dict[str, int] = field(default_factory=dict)
     pages: int = 0
     result: dict[str, Any] = field(default_factory=lambda: {"content": []})
@@ -46,7 +51,7 @@ class Suites:
         entries = [{"name": name, "description": name} for name in self.tools]
         return web.json_response({"object": "list", "data": entries})
 
-    async def rpc(self, request: web.Request) -> web.Response:
+    async def rpc(self, request: web.Request) -> web.StreamResponse:
         suite, body = request.match_info["suite"], orjson.loads(await request.read())
         self.asked.append((suite, body))
         self.headers.append({name.lower(): value for name, value in request.headers.items()})
@@ -54,9 +59,28 @@ class Suites:
             return web.json_response({"detail": "down"}, status=self.statuses[suite])
         if self.raw.get(suite):
             return _stream(self.raw[suite].pop(0))
+        if self.slow.get(suite):
+            return await self._slowly(request, suite, self.slow[suite].pop(0))
         result = self._listed(suite, body) if body["method"] == "tools/list" else self.result
         said = {"jsonrpc": "2.0", "id": body["id"], "result": result}
         return _stream(b"event: message\ndata: " + orjson.dumps(said) + b"\n\n")
+
+    async def _slowly(
+        self, request: web.Request, suite: str, pieces: Sequence[bytes | asyncio.Event]
+    ) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        try:
+            for piece in pieces:
+                if isinstance(piece, bytes):
+                    await response.write(piece)
+                else:
+                    await piece.wait()
+        except (asyncio.CancelledError, ConnectionResetError):
+            self.left.append(suite)
+            raise
+        await response.write_eof()
+        return response
 
     def _listed(self, suite: str, body: dict[str, Any]) -> dict[str, Any]:
         tools = self.tools[suite]
@@ -78,7 +102,7 @@ async def suites(**tools: list[dict[str, Any]]) -> AsyncIterator[Suites]:
     app = web.Application()
     app.router.add_get("/v1/gateway/mcp/", gateway.list_suites)
     app.router.add_post("/v1/gateway/mcp/{suite}/", gateway.rpc)
-    runner = web.AppRunner(app)
+    runner = web.AppRunner(app, handler_cancellation=True)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()

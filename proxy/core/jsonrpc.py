@@ -36,6 +36,7 @@ MCP_METHODS: Final = frozenset(
 NULL_ID: Final = b"null"
 
 _VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
+_LEVEL_KEY: Final = "io.modelcontextprotocol/logLevel"
 _GUARDED: Final = frozenset({"jsonrpc", "id", "method", "params"})
 
 
@@ -49,6 +50,8 @@ class Call:
     is_response: answers a request of the server's.
     version:     protocol version that the request itself carries (from 2026-07-28 on).
     cancels:     id of the call that a notification takes back, as `orjson` writes it.
+    progress:    the token under which the caller wants to be told of progress, as `orjson` writes it.
+    log_level:   the least level of log messages that it wants (from 2026-07-28 on).
     """
 
     method: str | None = None
@@ -58,6 +61,8 @@ class Call:
     is_response: bool = False
     version: str | None = None
     cancels: bytes | None = None
+    progress: bytes | None = None
+    log_level: str | None = None
 
     @property
     def is_notification(self) -> bool:
@@ -87,14 +92,25 @@ def call_of(tree: Any, body: bytes) -> Call:
             raise _invalid("params must be an object with the tool's name")
         return Call(method, call_id)
     meta = params.get("_meta")
-    version = meta.get(_VERSION_KEY) if isinstance(meta, dict) else None
-    version = version if isinstance(version, str) else None
-    return Call(method, call_id, _tool(method, params), version=version, cancels=_cancels(method, params))
+    meta = meta if isinstance(meta, dict) else {}
+    return Call(
+        method,
+        call_id,
+        _tool(method, params),
+        version=_text(meta.get(_VERSION_KEY)),
+        cancels=scalar(params.get("requestId")) if method == "notifications/cancelled" else None,
+        progress=scalar(meta.get("progressToken")),
+        log_level=_text(meta.get(_LEVEL_KEY)),
+    )
 
 
-def _cancels(method: str, params: Mapping[str, Any]) -> bytes | None:
-    named = params.get("requestId") if method == "notifications/cancelled" else None
-    return orjson.dumps(named) if isinstance(named, str | int | float) and not isinstance(named, bool) else None
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def scalar(value: Any) -> bytes | None:
+    """An id or a token as `orjson` writes it; None for what is neither text nor a number."""
+    return orjson.dumps(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
 
 
 def _tool(method: str, params: Mapping[str, Any]) -> str | None:

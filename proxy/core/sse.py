@@ -31,6 +31,26 @@ class Event(NamedTuple):
     sink: Sink | None = None
 
 
+def written(data: bytes) -> bytes:
+    """JSON as an event of its own, in which the ends of its lines are blanks."""
+    return b"event: message\ndata: " + data.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n\n"
+
+
+class Kept:
+    """A sink for whoever needs an event whole, however long it is."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def feed(self, piece: bytes) -> None:
+        self.data += piece
+
+
+def whole(event: Event) -> Event:
+    """An event of a reader whose sinks keep it all."""
+    return event._replace(data=bytes(event.sink.data)) if isinstance(event.sink, Kept) else event
+
+
 class Reader:
     """Feed it what arrives; it gives the events that became complete.
 

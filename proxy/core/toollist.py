@@ -5,12 +5,13 @@ An answer is taken apart only where something has to be left out; fields that no
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Final
 
 import orjson
 
+from proxy.core.mirrored import Mirror, WrongMark, mirrors
 from proxy.core.splice import members, removal, splice
 
 LIST: Final = "tools/list"
@@ -28,10 +29,14 @@ class Definition:
 
     digest:  of all that was said of it, without regard to order.
     changes: it says of itself that it changes something, so no answer of it is given twice.
+    mirrors: arguments that clients of the newer revision repeat in their header.
+    wrong:   why such clients must not be shown it, "" where they may.
     """
 
     digest: str
     changes: bool
+    mirrors: tuple[Mirror, ...] = ()
+    wrong: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +68,23 @@ def definition(tool: Mapping[str, Any]) -> Definition:
     hints = hints if isinstance(hints, dict) else {}
     reads = hints.get("readOnlyHint")
     changes = reads is False or (hints.get("destructiveHint") is True and reads is not True)
-    return Definition(sha256(orjson.dumps(tool, option=orjson.OPT_SORT_KEYS)).hexdigest(), changes)
+    digest = sha256(orjson.dumps(tool, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    try:
+        return Definition(digest, changes, mirrors(tool.get("inputSchema")))
+    except WrongMark as wrong:
+        return Definition(digest, changes, wrong=str(wrong))
+
+
+def definitions(tools: Iterable[Mapping[str, Any]]) -> dict[str, Definition]:
+    """What is said of each tool, by name. Of one that is listed twice both are true, and hints of either forbid."""
+    found: dict[str, Definition] = {}
+    for tool in tools:
+        name, new = tool["name"], definition(tool)
+        if (old := found.get(name)) is not None and old.digest != new.digest:
+            both = sha256(f"{old.digest}{new.digest}".encode()).hexdigest()
+            new = replace(new, digest=both, changes=old.changes or new.changes, wrong=old.wrong or new.wrong)
+        found[name] = new
+    return found
 
 
 def only(message: bytes, may: Callable[[str], bool]) -> bytes:

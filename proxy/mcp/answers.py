@@ -6,8 +6,10 @@ import orjson
 
 from proxy.core import jsonrpc
 from proxy.core.headers import accepts
-from proxy.core.sse import Event, Reader
-from proxy.core.toollist import CALL, LIST, is_first_page, only, page_of
+from proxy.core.policy import McpNewer
+from proxy.core.progress import Progress
+from proxy.core.sse import Kept, Reader, whole, written
+from proxy.core.toollist import CALL, LIST, Page, is_first_page, only, page_of
 from proxy.core.usage import Meter
 from proxy.errors import UPSTREAM
 from proxy.mcp import newer
@@ -29,6 +31,16 @@ def passes_through(call: Call) -> bool:
     """Whether a stream may go on as it comes: it is the caller's alone, and nothing in it has to be left out."""
     alone = not call.shared and call.mcp is not None and call.mcp.method != LIST
     return alone and takes_stream(call) and not newer.bridged(call)
+
+
+def progress_of(call: Call) -> Progress | None:
+    """What passes on what is said within the call before its answer; None where its caller wants or takes nothing."""
+    said = call.mcp
+    if said is None or said.method != CALL or call.shared or not takes_stream(call) or not newer.bridged(call):
+        return None
+    if said.progress is None and said.log_level is None:
+        return None
+    return Progress(said)
 
 
 def adapted(call: Call, parts: Parts, body: bytes, *, streamed: bool) -> tuple[bytes, str, int]:
@@ -57,7 +69,7 @@ def in_form(call: Call, message: bytes, *, streamed: bool) -> tuple[bytes, str]:
     """A message as the caller takes it. streamed: the suite sent events, so a caller that takes both gets one."""
     json_ok, stream_ok = accepts(call.inbound.header("accept"))
     if (streamed and takes_stream(call)) or (stream_ok and not json_ok):
-        return b"event: message\ndata: " + message.replace(b"\n", b" ") + b"\n\n", STREAM
+        return written(message), STREAM
     return message, JSON
 
 
@@ -67,10 +79,25 @@ def _list(call: Call, parts: Parts, body: bytes, message: bytes) -> bytes:
     assert call.team is not None
     suite, team = unquote(call.match.values["suite"]), call.team
     if parts.toolbox.is_new(call.credential, suite, body) and (page := page_of(message)) is not None:
-        parts.toolbox.learn(call.credential, suite, page, first=is_first_page(call.body))
-    if team.may_use_every_tool or page_of(message) is None:
+        _learn(call, parts, suite, page)
+    bridged = newer.bridged(call)
+    if (team.may_use_every_tool and not bridged) or page_of(message) is None:
         return message
-    return only(message, lambda tool: team.may_use_tool(suite, tool))
+
+    def shown(tool: str) -> bool:
+        known = parts.toolbox.definition(call.credential, suite, tool) if bridged else None
+        return team.may_use_tool(suite, tool) and (known is None or not known.wrong)
+
+    return only(message, shown)
+
+
+def _learn(call: Call, parts: Parts, suite: str, page: Page) -> None:
+    said_s = parts.wall() if call.hit is None else call.hit.stored_s
+    first, stored = is_first_page(call.body), call.hit is not None
+    wrong = parts.toolbox.learn(call.credential, suite, page, first=first, said_s=said_s, stored=stored)
+    if call.policy.mcp_newer is McpNewer.BRIDGE:
+        for tool, why in wrong.items():
+            parts.log.note("warning", "tool_left_out", id=call.id, suite=suite, tool=tool[:200], why=why[:400])
 
 
 def kept(body: bytes, meter: Meter | None, method: str | None, *, streamed: bool) -> bytes | None:
@@ -86,24 +113,10 @@ def kept(body: bytes, meter: Meter | None, method: str | None, *, streamed: bool
     return jsonrpc.with_id(message, None)
 
 
-class _Kept:
-    """Keeps the data of an event that the reader would not: this answer is here in full already."""
-
-    def __init__(self) -> None:
-        self.data = bytearray()
-
-    def feed(self, piece: bytes) -> None:
-        self.data += piece
-
-
 def message_of(stream: bytes) -> bytes | None:
     """The response among the events of a whole stream."""
-    reader = Reader(_Kept)
-    return jsonrpc.unwrap(_whole(event) for event in (*reader.feed(stream), *reader.close()))
-
-
-def _whole(event: Event) -> Event:
-    return event._replace(data=bytes(event.sink.data)) if isinstance(event.sink, _Kept) else event
+    reader = Reader(Kept)
+    return jsonrpc.unwrap(whole(event) for event in (*reader.feed(stream), *reader.close()))
 
 
 def _under_id(message: bytes, rpc_id: bytes | None) -> bytes | None:

@@ -117,7 +117,7 @@ async def _list(call: Call, parts: Parts, within: Within) -> bytes:
     names = await _suites(call, parts, within)
     if isinstance(names, str):
         return jsonrpc.error(call.rpc_id, UPSTREAM, names, {"reason": "upstream_broken"})
-    lists = await asyncio.gather(*(_list_of(name, call, parts, within) for name in names))
+    lists = await asyncio.gather(*(list_of(name, call, parts, within) for name in names))
     down = [{"suite": one.suite, "reason": one.why} for one in lists if one.why]
     for one in down:
         parts.log.note("warning", "suite_unavailable", id=call.id, **one)
@@ -134,7 +134,7 @@ async def _suites(call: Call, parts: Parts, within: Within) -> list[str] | str:
     return [str(entry["name"]) for entry in entries_of(tree) if entry.get("name")]
 
 
-async def _list_of(suite: str, call: Call, parts: Parts, within: Within) -> Listed:
+async def list_of(suite: str, call: Call, parts: Parts, within: Within) -> Listed:
     """Every page of a suite's list."""
     tools: list[Mapping[str, Any]] = []
     cursor: str | None = None

@@ -25,33 +25,39 @@ def asks_newer(call: Call) -> bool:
     return call.mcp.method == "server/discover" or is_newer(named)
 
 
+def takes_back_by_leaving(call: Call) -> bool:
+    """Whether a caller that closes its connection has cancelled the call, as only this revision says."""
+    return call.mcp is not None and bridged(call)
+
+
 def answer(call: Call, parts: Parts) -> web.Response | None:
     """The answer to what is wrong, or to what this proxy knows itself; None for what goes to a suite."""
     said = call.mcp
     assert said is not None
     assert call.match is not None
-    wrong = problem(call.body, call.inbound.headers)
+    wrong = problem(call.body, call.inbound.header_lines)
     if wrong is not None:
-        return _told(call, parts, jsonrpc.error(said.id, wrong.code, wrong.message, wrong.data))
+        return told(call, parts, jsonrpc.error(said.id, wrong.code, wrong.message, wrong.data))
     if said.method == "server/discover":
         suite = call.match.values.get("suite")
         info = {"name": unquote(suite) if suite else "sluicegate", "version": __version__}
         found = {
             "supportedVersions": SUPPORTED,
-            "capabilities": {"tools": {"listChanged": False}},
+            "capabilities": {"tools": {"listChanged": False}, "logging": {}},
             "resultType": "complete",
             "ttlMs": 0,
             "cacheScope": "private",
             "_meta": {SERVER_INFO: info},
         }
-        return _told(call, parts, jsonrpc.result(said.id, found))
+        return told(call, parts, jsonrpc.result(said.id, found))
     if said.method in GONE or (said.method or "").startswith("subscriptions/"):
         sentence = f"Method not found: {said.method}"
-        return _told(call, parts, jsonrpc.error(said.id, jsonrpc.METHOD_NOT_FOUND, sentence))
+        return told(call, parts, jsonrpc.error(said.id, jsonrpc.METHOD_NOT_FOUND, sentence))
     return None
 
 
-def _told(call: Call, parts: Parts, message: bytes) -> web.Response:
+def told(call: Call, parts: Parts, message: bytes) -> web.Response:
+    """An answer of our own with the status that goes with it."""
     return replies.local_json(call, parts, status_of(message), message)
 
 

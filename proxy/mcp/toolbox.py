@@ -2,9 +2,10 @@
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
-from proxy.core.toollist import Definition, Page, definition, public_name
+from proxy.core.toollist import Definition, Page, definitions, public_name
 
 SUITES_MAX: Final = 1_000
 """Suites remembered, apart for each gateway key; a gateway lists some dozens."""
@@ -13,11 +14,23 @@ TOOLS_MAX: Final = 2_000
 """Tools remembered of one suite."""
 
 
+@dataclass(slots=True)
+class _Suite:
+    """at_s: when the first page was said.      tools: by name, each with the time at which its page was said."""
+
+    at_s: float
+    tools: dict[str, tuple[float, Definition]] = field(default_factory=dict)
+
+
 class Toolbox:
-    """Filled by every list that passes, from the gateway or from the cache."""
+    """Filled by every list that passes, from the gateway or from the cache.
+
+    The cache may have several lists of a suite, and an old one is given again after a newer one came: what was said
+    last counts, not what was passed on last. Times are seconds of the wall clock.
+    """
 
     def __init__(self) -> None:
-        self._suites: Final[OrderedDict[tuple[str, str], dict[str, Definition]]] = OrderedDict()
+        self._suites: Final[OrderedDict[tuple[str, str], _Suite]] = OrderedDict()
         self._seen: Final[OrderedDict[tuple[str, str], bytes]] = OrderedDict()
         self._named: Final[OrderedDict[str, tuple[str, str]]] = OrderedDict()
 
@@ -27,26 +40,43 @@ class Toolbox:
         self._seen[credential, suite] = answer
         if len(self._seen) > SUITES_MAX:
             self._seen.popitem(last=False)
-        return last != answer
+        return last != answer or (credential, suite) not in self._suites
 
-    def learn(self, credential: str, suite: str, page: Page, *, first: bool) -> None:
-        """A list has come. first: it begins anew, so what an earlier one said holds no more."""
-        known: Mapping[str, Definition] = {} if first else self._suites.get((credential, suite), {})
-        found = {tool["name"]: definition(tool) for tool in page.tools[:TOOLS_MAX]}
-        tools = {**known, **found}
-        if len(tools) <= TOOLS_MAX:
-            self._suites[credential, suite] = tools
-        self._suites.move_to_end((credential, suite))
+    def learn(
+        self, credential: str, suite: str, page: Page, *, first: bool, said_s: float, stored: bool
+    ) -> Mapping[str, str]:
+        """A list has come; the tools in it that no client of the newer revision may be shown, and why, if that is new.
+
+        first:  it begins anew, so what an earlier one said holds no more.
+        stored: it was said at `said_s` and comes from the cache; else it is the newest there is.
+        """
+        before = self._suites.get((credential, suite))
+        known = before or _Suite(said_s)
+        if first and before is not None:
+            if stored and said_s <= before.at_s:
+                return {}
+            known = _Suite(said_s)
+        wrong = {}
+        for name, found in definitions(page.tools[:TOOLS_MAX]).items():
+            self._named[public_name(suite, name)] = suite, name
+            had = None if before is None else before.tools.get(name)
+            if not stored or name not in known.tools or said_s > known.tools[name][0]:
+                known.tools[name] = said_s, found
+                if found.wrong and (had is None or had[1] != found):
+                    wrong[name] = found.wrong
+        if len(known.tools) <= TOOLS_MAX:
+            self._suites[credential, suite] = known
+            self._suites.move_to_end((credential, suite))
         if len(self._suites) > SUITES_MAX:
             self._suites.popitem(last=False)
-        for name in found:
-            self._named[public_name(suite, name)] = suite, name
         while len(self._named) > SUITES_MAX * 10:
             self._named.popitem(last=False)
+        return wrong
 
     def definition(self, credential: str, suite: str, tool: str | None) -> Definition | None:
         """What was last said of a tool; None for one that was not listed."""
-        return self._suites.get((credential, suite), {}).get(tool or "")
+        known = self._suites.get((credential, suite))
+        return None if known is None or tool not in known.tools else known.tools[tool][1]
 
     def named(self, public: str) -> tuple[str, str] | None:
         """Suite and tool of a public name; None for one that no list had."""

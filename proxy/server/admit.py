@@ -6,6 +6,7 @@ from typing import Final
 from aiohttp import web
 
 from proxy.core.answers import Family
+from proxy.mcp import newer as mcp_newer
 from proxy.server import pressure
 from proxy.server.admitted import Admitted
 from proxy.server.asking import waiter_of
@@ -72,7 +73,7 @@ async def again(call: Call, parts: Parts, *, first: bool) -> web.StreamResponse 
         call.source = shared.join()
         call.slot.fill(shared)
     else:
-        call.source = DirectSource(exchange)
+        call.source = DirectSource(exchange, cancels=mcp_newer.takes_back_by_leaving(call))
     call.inbound.on_gone(call.source.leave)
     return None
 

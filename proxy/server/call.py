@@ -2,14 +2,13 @@
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote
 
 from proxy.core.body import Facts
 from proxy.core.facts import Facts as EntryFacts
 from proxy.core.head import Head
 from proxy.core.holds import OpenHold
-from proxy.core.injected import UsageTaker
 from proxy.core.jsonrpc import Call as RpcCall
 from proxy.core.ledger import NO_CHARGE, Charge, Ending
 from proxy.core.policy import Policy, Team
@@ -27,6 +26,14 @@ if TYPE_CHECKING:
     from proxy.server.in_flight import Slot
     from proxy.server.recall import Place
     from proxy.stores.cache.contract import Entry
+
+
+class Taker(Protocol):
+    """Makes of a stream what its caller reads, in pieces that may go out as they come."""
+
+    def feed(self, piece: bytes) -> bytes: ...
+
+    def close(self) -> bytes: ...
 
 
 @dataclass(slots=True)
@@ -48,7 +55,7 @@ class Call:
     why:      what a limit's refusal says.
     place:    knows the request again by its bytes.
     wav:      the caller wants speech with a WAV header.
-    taker:    takes out of the answer the usage that we asked for and the caller did not.
+    taker:    takes out of the answer the usage that we asked for and the caller did not, or what it may not be told.
     alias:    the name of ours that the caller asked for and that stands for the model.
     asked:    what of the request its ceiling depends on.
     account:  the id that the books count the key under, where that is not its own.
@@ -103,7 +110,7 @@ class Call:
     charge: Charge = NO_CHARGE
     held: Credits = Credits(0)
     wav: bool = False
-    taker: UsageTaker | None = None
+    taker: Taker | None = None
     owns: str | None = None
     tokens: int = 0
     waiter: Waiter | None = None

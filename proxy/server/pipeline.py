@@ -12,6 +12,7 @@ from aiohttp import web
 from proxy.core.ledger import Ending
 from proxy.errors import ProxyError
 from proxy.mcp import merged as merged_server
+from proxy.mcp import mirroring
 from proxy.server import (
     admit,
     decide,
@@ -43,6 +44,11 @@ async def merged(call: Call, parts: Parts) -> web.StreamResponse | None:
     return await merged_server.answer(call, parts, _within)
 
 
+async def mirrored(call: Call, parts: Parts) -> web.StreamResponse | None:
+    """A header that contradicts the arguments of a tool's call ends it."""
+    return await mirroring.refusal(call, parts, _within)
+
+
 # fmt: off
 STAGES: Final[tuple[tuple[str, Stage], ...]] = (
     ("receive",   receive.head),
@@ -52,6 +58,7 @@ STAGES: Final[tuple[tuple[str, Stage], ...]] = (
     ("normalise", merged),
     ("normalise", normalise.normalise),
     ("decide",    decide.decide),
+    ("decide",    mirrored),
     ("recall",    idempotency.recalled),
     ("recall",    recall.recall),
     ("admit",     admit.admit),

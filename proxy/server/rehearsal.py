@@ -3,7 +3,7 @@
 These are the stages that real calls pass, so what is told here is what the real call meets.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final
@@ -14,7 +14,7 @@ from proxy.config.settings import Credential
 from proxy.core.accounts import Refusal, Standing
 from proxy.core.policy import Team
 from proxy.errors import ProxyError
-from proxy.mcp import merged
+from proxy.mcp import merged, mirroring
 from proxy.server import pipeline
 from proxy.server.budgets import over_budget
 from proxy.server.cache import Caching
@@ -73,12 +73,20 @@ async def _merged(call: Call, parts: Parts) -> web.StreamResponse | None:
     return await merged.foretold(call, parts)
 
 
+async def _mirrored(call: Call, parts: Parts) -> web.StreamResponse | None:
+    return await mirroring.refusal(call, parts, None)
+
+
+_UNASKED: Final[Mapping[pipeline.Stage, pipeline.Stage]] = {pipeline.merged: _merged, pipeline.mirrored: _mirrored}
+"""What stands for stages that would ask a suite."""
+
+
 def _stages() -> Iterator[tuple[str, pipeline.Stage]]:
     """Those before admission, without those that answer from the cache, join other calls or make some of their own."""
     before = takewhile(lambda stage: stage[0] != "admit", pipeline.STAGES)
     for name, stage in before:
         if name != "recall":
-            yield name, _merged if stage is pipeline.merged else stage
+            yield name, _UNASKED.get(stage, stage)
 
 
 async def rehearse(inbound: Imagined, caller: Caller, parts: Parts) -> Rehearsed:

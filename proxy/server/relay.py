@@ -146,9 +146,13 @@ async def _whole(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse
     pieces = call.source.pieces()
     gathered: list[bytes] = []
     size = 0
+    progress = mcp_answers.progress_of(call) if answer.is_stream else None
     try:
         async for piece in pieces:
             gathered.append(piece)
+            if progress is not None and (begun := progress.feed(piece)):
+                call.taker = progress
+                return await streams.stream(call, answer, parts, begun=begun, pieces=pieces)
             size += len(piece)
             if size > WHOLE_MAX and call.dialect is not Dialect.MCP:
                 await owning.give(call, parts)

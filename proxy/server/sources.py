@@ -40,8 +40,10 @@ class DirectSource:
 
     kept: Final = False
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: Exchange, *, cancels: bool = False) -> None:
+        """cancels: for this caller, to leave means to take the call back, so the gateway is left, too."""
         self.exchange: Final = exchange
+        self._cancels: Final = cancels
 
     async def head(self) -> Answer:
         """Send the request, once, and wait for the head."""
@@ -54,7 +56,10 @@ class DirectSource:
 
     def leave(self) -> None:
         """Nobody else reads this exchange."""
-        self.exchange.caller_left()
+        if self._cancels:
+            self.exchange.abandon()
+        else:
+            self.exchange.caller_left()
 
 
 Keep = Callable[[Exchange, bytes], bool]

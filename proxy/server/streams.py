@@ -50,8 +50,18 @@ async def write(call: Call, response: web.StreamResponse, piece: bytes) -> None:
         call.source.leave()
 
 
-async def stream(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse:
-    """Pass a stream on; raises ConnectionResetError once its caller has left and it was read to its end."""
+async def stream(
+    call: Call,
+    answer: Answer,
+    parts: Parts,
+    *,
+    begun: bytes = b"",
+    pieces: AsyncIterator[bytes] | None = None,
+) -> web.StreamResponse:
+    """Pass a stream on; raises ConnectionResetError once its caller has left and it was read to its end.
+
+    begun: what of it goes out first, where its beginning was read already.      pieces: the rest.
+    """
     assert call.source is not None
     assert call.match is not None
     response = open_response(call, answer, parts)
@@ -62,7 +72,9 @@ async def stream(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse
     broke = None
     try:
         await response.prepare(call.inbound.request)
-        pieces = call.source.pieces()
+        pieces = pieces or call.source.pieces()
+        if begun:
+            await write(call, response, begun)
         if call.policy.heartbeat_s is not None:
             pieces = _with_heartbeat(call, pieces, call.policy.heartbeat_s)
         async for piece in pieces:

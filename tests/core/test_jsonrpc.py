@@ -50,7 +50,7 @@ CALLS = (
     (b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"name":"add"}}',        Call("tools/list", b"1")),
     (b'{"jsonrpc":"2.0","id":1,"method":"x","params":[1]}',                            Call("x", b"1")),
     (b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"_meta":{"progressToken":3,"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}',
-                                                                                       Call("x", b"1", version="2026-07-28")),
+                                                                                       Call("x", b"1", version="2026-07-28", progress=b"3")),
     (b'[{"jsonrpc":"2.0","id":1,"method":"tools/call"}]',                              Call(is_batch=True)),
 )
 INVALID = (
