@@ -170,6 +170,11 @@ def result(call_id: bytes | None, value: Any) -> bytes:
     return orjson.dumps({"jsonrpc": "2.0", "id": orjson.Fragment(call_id or NULL_ID), "result": value})
 
 
+def with_result(call_id: bytes | None, written: bytes) -> bytes:
+    """A result that is written already, for the caller's id."""
+    return b'{"jsonrpc":"2.0","id":' + (call_id or NULL_ID) + b',"result":' + written + b"}"
+
+
 def error(
     call_id: bytes | None,
     code: int,

@@ -76,13 +76,13 @@ def definition(tool: Mapping[str, Any]) -> Definition:
 
 
 def definitions(tools: Iterable[Mapping[str, Any]]) -> dict[str, Definition]:
-    """What is said of each tool, by name. Of one that is listed twice both are true, and hints of either forbid."""
+    """What is said of each tool, by name. One that is listed twice is the first; the hints of either forbid."""
     found: dict[str, Definition] = {}
     for tool in tools:
         name, new = tool["name"], definition(tool)
         if (old := found.get(name)) is not None and old.digest != new.digest:
             both = sha256(f"{old.digest}{new.digest}".encode()).hexdigest()
-            new = replace(new, digest=both, changes=old.changes or new.changes, wrong=old.wrong or new.wrong)
+            new = replace(old, digest=both, changes=old.changes or new.changes, wrong=old.wrong or new.wrong)
         found[name] = new
     return found
 
@@ -133,11 +133,14 @@ def merged(
 ) -> list[dict[str, Any]]:
     """The tools of all suites under their public names, by suite and then in the suite's own order.
 
+    One that its suite lists twice stands here once: models are given no two tools of one name.
+
     aliases: names of ours and the `suite.tool` each stands for; such a tool is listed under its alias alone.
     """
     named = {stands_for: alias for alias, stands_for in aliases.items()}
-    return [
-        {**tool, "name": named.get(f"{suite}.{tool['name']}") or public_name(suite, tool["name"])}
-        for suite, tools in sorted(lists, key=lambda entry: entry[0])
-        for tool in tools
-    ]
+    found: dict[str, dict[str, Any]] = {}
+    for suite, tools in sorted(lists, key=lambda entry: entry[0]):
+        for tool in tools:
+            name = named.get(f"{suite}.{tool['name']}") or public_name(suite, tool["name"])
+            found.setdefault(name, {**tool, "name": name})
+    return list(found.values())

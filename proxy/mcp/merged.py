@@ -5,8 +5,7 @@ call is given to its suite with the suite's own name for the tool, and goes on a
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -16,41 +15,20 @@ from aiohttp import web
 from proxy import __version__
 from proxy.core import jsonrpc
 from proxy.core.body import Dialect as BodyKind
+from proxy.core.newer import hinted
 from proxy.core.splice import members, splice
-from proxy.core.toollist import CALL, LIST, Page, merged, page_of
+from proxy.core.toollist import CALL, LIST, merged
 from proxy.errors import UPSTREAM, ProxyError
 from proxy.mcp import answers, local, newer
+from proxy.mcp.survey import Listed, Survey, Within
+from proxy.mcp.views import Source
 from proxy.server import replies
 from proxy.server.call import Call
-from proxy.server.ids import new_id
-from proxy.server.imagined import Imagined
-from proxy.server.lists import entries_of
 from proxy.server.parts import Parts
 from proxy.server.routes import ROUTE, Match
 
-Within = Callable[[Call, Parts], Awaitable[web.StreamResponse]]
-"""Takes a call of a team through the stages behind identification."""
-
-LIST_MAX_S: Final = 10.0
-"""Longest wait for the list of one suite: the others must not wait for it."""
-
-PAGES_MAX: Final = 50
-"""Pages read of one list."""
-
 UNAVAILABLE: Final = "sluicegate/unavailable"
 """Where a list says which suites are missing in it, and why."""
-
-_HANDED_ON: Final = ("host", "cache-control", "x-sluicegate-wait-max")
-"""Header lines of the caller that hold for what is asked of the suites, too."""
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """What one suite said. why: the reason there is no list, "" where there is one."""
-
-    suite: str
-    tools: tuple[Mapping[str, Any], ...] = ()
-    why: str = ""
 
 
 async def answer(call: Call, parts: Parts, within: Within) -> web.StreamResponse | None:
@@ -63,7 +41,7 @@ async def answer(call: Call, parts: Parts, within: Within) -> web.StreamResponse
     if said.method == "initialize":
         return _told(call, parts, jsonrpc.result(said.id, _initialized(call.body)))
     if said.method == LIST:
-        return _told(call, parts, await _list(call, parts, within))
+        return await _listed(call, parts, within)
     if said.method == CALL:
         return await _hand_on(call, parts, within)
     unknown = jsonrpc.error(said.id, jsonrpc.METHOD_NOT_FOUND, f"Method not found: {str(said.method)[:200]}")
@@ -111,79 +89,62 @@ def _initialized(body: bytes) -> dict[str, Any]:
 # --- lists ---
 
 
-async def _list(call: Call, parts: Parts, within: Within) -> bytes:
-    """The tools of all suites that answer; those that do not are named beside them."""
-    assert call.mcp is not None
-    names = await _suites(call, parts, within)
-    if isinstance(names, str):
-        return jsonrpc.error(call.rpc_id, UPSTREAM, names, {"reason": "upstream_broken"})
-    lists = await asyncio.gather(*(list_of(name, call, parts, within) for name in names))
-    down = [{"suite": one.suite, "reason": one.why} for one in lists if one.why]
+async def _listed(call: Call, parts: Parts, within: Within) -> web.Response:
+    """The answer to `tools/list`: what was made before where it still holds, else made of what the suites say."""
+    assert call.team is not None
+    name = call.credential, call.team.name, call.account or call.key_id, newer.bridged(call)
+    # Who says how old an answer may be gets one that every suite's list was asked for in the same way.
+    steers = call.inbound.header("cache-control") is not None
+    found = None if steers else parts.views.find(name, call.policy, parts.cache, parts.wall())
+    if found is not None:
+        result, left_s = found
+        call.cache_result, call.cache_status = "hit", f"sluicegate; hit; ttl={int(left_s)}"
+        return _given(call, parts, result, left_s)
+    made, sources = await _made(call, parts, within)
+    if isinstance(made, str):
+        return _told(call, parts, jsonrpc.error(call.rpc_id, UPSTREAM, made, {"reason": "upstream_broken"}))
+    if sources and all(source.given for source in sources):
+        parts.views.keep(name, call.policy, made, sources)
+    return _given(call, parts, made, min((source.left_s(parts.wall()) for source in sources), default=0.0))
+
+
+def _given(call: Call, parts: Parts, result: bytes, left_s: float) -> web.Response:
+    if newer.bridged(call):
+        result = hinted(result, left_s)
+    body, content_type = answers.in_form(call, jsonrpc.with_result(call.rpc_id, result), streamed=False)
+    return replies.local_json(call, parts, 200, body, {"Content-Type": content_type})
+
+
+async def _made(call: Call, parts: Parts, within: Within) -> tuple[bytes | str, Sequence[Source]]:
+    """The tools of all suites that answer; those that do not are named beside them.
+
+    A sentence instead where nobody knows the suites. With it, all that it was made of; nothing where some of that is
+    not kept.
+    """
+    survey = Survey(call, parts, within)
+    known = await survey.suites()
+    if known.why:
+        return known.why, ()
+    lists = dict(zip(known.suites, await asyncio.gather(*map(survey.tools, known.suites)), strict=True))
+    down = [{"suite": suite, "reason": listed.why} for suite, listed in lists.items() if listed.why]
     for one in down:
         parts.log.note("warning", "suite_unavailable", id=call.id, **one)
-    tools = merged(((one.suite, one.tools) for one in lists), call.policy.tool_aliases)
-    return jsonrpc.result(call.rpc_id, {"tools": tools, **({"_meta": {UNAVAILABLE: down}} if down else {})})
+    shown = ((suite, _shown(suite, listed, call, parts)) for suite, listed in lists.items())
+    result: dict[str, Any] = {"tools": merged(shown, call.policy.tool_aliases)}
+    if down:
+        return orjson.dumps({**result, "_meta": {UNAVAILABLE: down}}), ()
+    made_of = [source for listed in (known, *lists.values()) for source in listed.sources]
+    sources = [source for source in made_of if source is not None]
+    return orjson.dumps(result), sources if len(sources) == len(made_of) else ()
 
 
-async def _suites(call: Call, parts: Parts, within: Within) -> list[str] | str:
-    """Names of the suites that the team may use, or the sentence that says why nobody knows them."""
-    status, body = await _ask(call, parts, within, Match(ROUTE["suites"], {}, ""), b"")
-    tree = _tree(body)
-    if status != 200:
-        return _sentence(tree) or f"The gateway answered {status} instead of its list of tool suites."
-    return [str(entry["name"]) for entry in entries_of(tree) if entry.get("name")]
-
-
-async def list_of(suite: str, call: Call, parts: Parts, within: Within) -> Listed:
-    """Every page of a suite's list."""
-    tools: list[Mapping[str, Any]] = []
-    cursor: str | None = None
-    try:
-        async with asyncio.timeout(LIST_MAX_S):
-            for _ in range(PAGES_MAX):
-                page = await _page(suite, cursor, call, parts, within)
-                if isinstance(page, str):
-                    return Listed(suite, why=page)
-                tools += page.tools
-                if (cursor := page.cursor) is None:
-                    break
-    except TimeoutError:
-        return Listed(suite, why=f"no answer within {LIST_MAX_S:g} s")
-    return Listed(suite, tuple(tools))
-
-
-async def _page(suite: str, cursor: str | None, call: Call, parts: Parts, within: Within) -> Page | str:
-    asks = {"jsonrpc": "2.0", "id": 1, "method": LIST, "params": {} if cursor is None else {"cursor": cursor}}
-    found = Match(ROUTE["mcp"], {"suite": quote(suite, safe="")}, "")
-    status, body = await _ask(call, parts, within, found, orjson.dumps(asks))
-    page = page_of(body)
-    return page if page is not None else _sentence(_tree(body)) or f"the suite answered {status} without a list"
-
-
-async def _ask(call: Call, parts: Parts, within: Within, found: Match, body: bytes) -> tuple[int, bytes]:
-    """Status and body of what the caller's team is answered when it asks this itself."""
-    lines = {name: value for name in _HANDED_ON if (value := call.inbound.header(name)) is not None}
-    lines |= {"accept": "application/json", "via": f"1.1 {parts.instance}"}
-    asking = Call(new_id(), Imagined(found.route.method, "/", lines, body), call.policy, call.at_s)
-    asking.match, asking.body = found, body
-    asking.team, asking.key_id = call.team, call.key_id
-    asking.gateway_key, asking.credential = call.gateway_key, call.credential
-    response = await within(asking, parts)
-    told = response.body if isinstance(response, web.Response) else b""
-    return response.status, told if isinstance(told, bytes) else b""
-
-
-def _tree(body: bytes) -> Any:
-    try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return None
-
-
-def _sentence(tree: Any) -> str:
-    """The message of an error body, in whichever form."""
-    error = tree.get("error") if isinstance(tree, dict) else None
-    return str(error.get("message") or "") if isinstance(error, dict) else ""
+def _shown(suite: str, listed: Listed, call: Call, parts: Parts) -> Iterable[Mapping[str, Any]]:
+    """The tools that clients of the caller's revision may be shown."""
+    bridged = newer.bridged(call)
+    for tool in listed.tools:
+        known = parts.toolbox.definition(call.credential, suite, tool["name"]) if bridged else None
+        if known is None or not known.wrong:
+            yield tool
 
 
 # --- calls ---
@@ -196,7 +157,7 @@ async def _hand_on(call: Call, parts: Parts, within: Within) -> web.StreamRespon
     found = _lookup(name, call, parts)
     if found is None:
         # Nobody has listed tools since the start, or this one is new.
-        await _list(call, parts, within)
+        await _made(call, parts, within)
         found = _lookup(name, call, parts)
     if found is None:
         unknown = jsonrpc.error(call.rpc_id, jsonrpc.INVALID_PARAMS, f"Unknown tool: {name[:200]}")

@@ -9,8 +9,8 @@ from proxy.core import jsonrpc
 from proxy.core.mirrored import PREFIX, mismatch
 from proxy.core.newer import HEADER_MISMATCH
 from proxy.core.toollist import Definition
-from proxy.mcp import merged, newer
-from proxy.mcp.merged import Within
+from proxy.mcp import newer
+from proxy.mcp.survey import Survey, Within
 from proxy.server.call import Call
 from proxy.server.parts import Parts
 
@@ -31,7 +31,7 @@ async def refusal(call: Call, parts: Parts, within: Within | None) -> web.Respon
     if not arguments and not any(name.lower().startswith(PREFIX) for name, _ in lines):
         return None
     if known is None and within is not None:
-        await merged.list_of(_suite(call), call, parts, within)
+        await Survey(call, parts, within).tools(_suite(call))
         known = _definition(call, parts)
     why = None if known is None else mismatch(known.mirrors, arguments, lines)
     return None if why is None else newer.told(call, parts, jsonrpc.error(call.rpc_id, HEADER_MISMATCH, why))

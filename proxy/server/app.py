@@ -25,6 +25,7 @@ from proxy.core.refusals import Refusals
 from proxy.errors import ProxyError
 from proxy.mcp.cancelling import Cancelling
 from proxy.mcp.toolbox import Toolbox
+from proxy.mcp.views import Views
 from proxy.observe import lag
 from proxy.observe.log import RequestLog, open_log
 from proxy.observe.metrics import Metrics
@@ -294,6 +295,7 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
         suites=Known(),
         tools=Known(),
         toolbox=Toolbox(),
+        views=Views(),
         cancelling=Cancelling(),
     )
 

@@ -12,6 +12,7 @@ from proxy.core.quotas import Quota
 from proxy.core.refusals import Refusals
 from proxy.mcp.cancelling import Cancelling
 from proxy.mcp.toolbox import Toolbox
+from proxy.mcp.views import Views
 from proxy.observe.log import RequestLog
 from proxy.observe.metrics import Metrics
 from proxy.observe.news import Newsroom
@@ -100,6 +101,7 @@ class Parts:
     suites: Known
     tools: Known
     toolbox: Toolbox
+    views: Views
     cancelling: Cancelling
 
     @property
