@@ -46,7 +46,7 @@ def _started(server: Server) -> dict[str, Any]:
 def _codex(server: Server) -> str:
     # TOML's basic strings take every escape that JSON writes for ASCII.
     url, bearer = json.dumps(server.url), json.dumps(server.authorization["Authorization"])
-    return f'[mcp_servers.{server.name}]\nurl = {url}\nhttp_headers = {{ "Authorization" = {bearer} }}'
+    return f'[mcp_servers.{json.dumps(server.name)}]\nurl = {url}\nhttp_headers = {{ "Authorization" = {bearer} }}'
 
 
 _STARTED: Final = _json("mcpServers", entry=_started)

@@ -52,7 +52,10 @@ def fits(pattern: str, name: str | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Which calls a limit counts: all given words have to fit; model and tool are globs, tool on `suite.tool` too."""
+    """Which calls a limit counts: all given words have to fit; model and tool are globs, tool on `suite.tool` too.
+
+    A tool's own name with a dot in it could be another suite's `suite.tool`, so it counts only beside its suite.
+    """
 
     team: str | None = None
     key: str | None = None
@@ -80,8 +83,15 @@ class Match:
             and (self.suite is None or self.suite == facts.suite)
             and (self.chatbot is None or self.chatbot == facts.chatbot)
             and (self.model is None or fits(self.model, facts.model))
-            and (self.tool is None or fits(self.tool, facts.tool) or fits(self.tool, facts.suite_tool))
+            and (self.tool is None or self._names(facts))
         )
+
+    def _names(self, facts: Facts) -> bool:
+        assert self.tool is not None
+        if fits(self.tool, facts.suite_tool):
+            return True
+        alone = self.suite is not None or facts.tool is None or "." not in facts.tool
+        return alone and fits(self.tool, facts.tool)
 
 
 @dataclass(frozen=True, slots=True)

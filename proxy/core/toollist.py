@@ -128,6 +128,12 @@ def public_name(suite: str, tool: str) -> str:
     return f"{_NOT_IN_NAMES.sub('_', plain)[: NAME_MAX - 11]}-{mark}"
 
 
+def stood_for(suite_tool: str) -> tuple[str, str]:
+    """Suite and tool of what an alias stands for; the first dot is between them."""
+    suite, _, tool = suite_tool.partition(".")
+    return suite, tool
+
+
 def merged(
     lists: Iterable[tuple[str, Iterable[Mapping[str, Any]]]], aliases: Mapping[str, str]
 ) -> list[dict[str, Any]]:
@@ -137,10 +143,10 @@ def merged(
 
     aliases: names of ours and the `suite.tool` each stands for; such a tool is listed under its alias alone.
     """
-    named = {stands_for: alias for alias, stands_for in aliases.items()}
+    named = {stood_for(stands_for): alias for alias, stands_for in aliases.items()}
     found: dict[str, dict[str, Any]] = {}
     for suite, tools in sorted(lists, key=lambda entry: entry[0]):
         for tool in tools:
-            name = named.get(f"{suite}.{tool['name']}") or public_name(suite, tool["name"])
+            name = named.get((suite, tool["name"])) or public_name(suite, tool["name"])
             found.setdefault(name, {**tool, "name": name})
     return list(found.values())

@@ -9,6 +9,7 @@ from typing import Final
 
 import orjson
 
+from proxy.core.policy import credential_of
 from proxy.server.call import Call
 
 REMEMBERED_S: Final = 60.0
@@ -17,7 +18,10 @@ REMEMBERED_S: Final = 60.0
 REMEMBERED_MAX: Final = 10_000
 
 Name = tuple[str | None, ...]
-"""Team, key, gateway key, target, address, program and id: with the same ones, two calls cannot be told apart."""
+"""Team, key, what was shown as a key, gateway key, target, address, program and id.
+
+With the same ones, two calls cannot be told apart. What is shown counts although nobody looks at it with `--auth open`.
+"""
 
 
 class Cancelling:
@@ -68,4 +72,6 @@ def _name(call: Call, rpc_id: bytes) -> Name:
     inbound = call.inbound
     target = inbound.target.partition("?")[0].rstrip("/")
     agent = inbound.header("user-agent")
-    return call.team.name, call.key_id, call.credential, target, inbound.peer, agent, rpc_id.decode()
+    key = call.head.key if call.head is not None else None
+    shown = None if key is None else credential_of(key)
+    return call.team.name, call.key_id, shown, call.credential, target, inbound.peer, agent, rpc_id.decode()

@@ -17,7 +17,7 @@ from proxy.core import jsonrpc
 from proxy.core.body import Dialect as BodyKind
 from proxy.core.newer import hinted
 from proxy.core.splice import members, splice
-from proxy.core.toollist import CALL, LIST, merged
+from proxy.core.toollist import CALL, LIST, merged, stood_for
 from proxy.errors import UPSTREAM, ProxyError
 from proxy.mcp import answers, local, newer
 from proxy.mcp.survey import Listed, Survey, Within
@@ -178,6 +178,5 @@ def _lookup(name: str, call: Call, parts: Parts) -> tuple[str, str] | None:
     """Suite and tool of a name, by alias or by the table of what was listed; never by taking the name apart."""
     stands_for = call.policy.tool_aliases.get(name)
     if stands_for is not None:
-        suite, _, tool = stands_for.partition(".")
-        return suite, tool
+        return stood_for(stands_for)
     return parts.toolbox.named(name)

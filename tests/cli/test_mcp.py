@@ -64,7 +64,7 @@ def test_a_proxy_that_is_away_is_said_so(tmp_path):
 
 
 @pytest.mark.parametrize("client", [row.name for row in CLIENTS])
-@pytest.mark.parametrize("suite", [None, "calc"])
+@pytest.mark.parametrize("suite", [None, "calc", "calc.v2"])
 def test_an_entry_can_be_read_by_its_client_and_leads_to_the_proxy(tmp_path, client, suite):
     words = ["config", "--client", client, "--port", "9", *([suite] if suite else [])]
     done = run(tmp_path, *words, SLUICEGATE_KEY="sg-team")
@@ -75,6 +75,7 @@ def test_an_entry_can_be_read_by_its_client_and_leads_to_the_proxy(tmp_path, cli
     assert name == (suite or "sluicegate")
     if "command" in entry:
         assert entry["env"] == {"SLUICEGATE_KEY": "sg-team"}
+        assert not [word for word in (entry["command"], *entry["args"]) if "sg-team" in word], "others could read it"
         assert entry["args"][-4:] == ["stdio", suite or "all", "--url", "http://127.0.0.1:9"]
         assert Path(entry["command"]).is_absolute()
     else:

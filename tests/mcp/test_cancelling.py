@@ -103,6 +103,19 @@ async def test_no_team_takes_back_the_call_of_another():
         assert "cancelled" in (await later).json["error"]["message"]
 
 
+async def test_who_shows_another_key_takes_no_call_back_although_keys_are_not_looked_at():
+    mine, others = ({"Authorization": f"Bearer {name}"} for name in ("mine", "others"))
+    async with suites(calc=[tool("add")]) as gateway, proxied(gateway.url, PATIENT, drain="0s") as front:
+        assert (await front.post("/mcp/calc", call("add", 1))).json["result"]
+        later = asyncio.ensure_future(front.post("/mcp/calc", call("add", 2), headers=mine))
+        await waiting(front, 1)
+        for forged in (others, {}, {"x-api-key": "min"}):
+            assert (await front.post("/mcp/calc", cancel(2), headers=forged)).status == 202
+        assert queued(front) == 1
+        await front.post("/mcp/calc", cancel(2), headers=mine)
+        assert "cancelled" in (await later).json["error"]["message"]
+
+
 async def test_a_call_that_was_sent_goes_on_and_is_counted(front, gateway):
     gateway.set_fault("slow", gate="held", at=0, times=1)
     running = asyncio.ensure_future(front.post("/mcp/calc", call("add", 5, a=1, b=2)))

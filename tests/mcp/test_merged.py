@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 from dataclasses import replace
 
+import orjson
 import pytest
 
 from proxy.core.deterministic import CacheRule
@@ -151,3 +152,138 @@ def test_a_public_name_can_be_read_in_one_way_and_every_client_takes_it():
     assert len(set(names)) == len(pairs)
     assert all(len(name) <= NAME_MAX and name.isascii() and " " not in name and "." not in name for name in names)
     assert names[0] == "a__b"
+
+
+async def test_a_list_is_made_once_and_given_again_under_each_callers_id():
+    async with suites(**TWO) as gateway, proxied(gateway.url) as front:
+        first = await front.post("/mcp", listing(1))
+        made = [await front.post("/mcp", listing(number)) for number in (2, "x", 0)]
+        assert [reply.json["id"] for reply in made] == [2, "x", 0]
+        assert all(reply.json["result"] == first.json["result"] for reply in made)
+        assert all(reply.headers["Cache-Status"].startswith("sluicegate; hit; ttl=") for reply in made[1:])
+        assert len(gateway.asked) == 2
+        asked = [event["route"] for event in front.requests]
+        assert asked[-2:] == ["merged", "merged"], "no suite's list is looked at for them"
+
+
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    def __init__(self):
+        self.at_s = 1_800_000_000.0
+
+    def __call__(self):
+        return self.at_s
+
+
+async def settled(front, **options):
+    """A list that is given again by now."""
+    for _ in range(3):
+        names = await listed(front, **options)
+    return names
+
+
+async def test_a_list_that_was_made_holds_no_longer_than_each_suites_own():
+    clock = Clock()
+    async with suites(**TWO) as gateway, proxied(gateway.url, wall=clock) as front:
+        assert await settled(front) == ["calc__add", "calc__sub", "docs__find"]
+        clock.at_s += 30
+        gateway.tools["calc"] = [tool("mul")]
+        assert await settled(front) == ["calc__add", "calc__sub", "docs__find"]
+        # Somebody else wants to know, and from then on everybody does.
+        await front.post("/mcp/calc", listing(), headers={"Cache-Control": "no-cache"})
+        assert await settled(front) == ["calc__mul", "docs__find"]
+        del gateway.tools["docs"]
+        gateway.tools["new"] = [tool("one")]
+        clock.at_s += 31
+        assert await settled(front) == ["calc__mul", "new__one"]
+        assert (await front.admin("POST", "/api/cache/purge", {"all": True}))[0] == 200
+        gateway.tools["new"] = [tool("two")]
+        assert await settled(front) == ["calc__mul", "new__two"]
+
+
+async def test_a_list_that_was_made_ends_with_the_policy_it_was_made_under():
+    async with suites(**TWO) as gateway, proxied(gateway.url, teams(), auth="keys") as front:
+        assert await settled(front, headers=BLUE) == ["calc__add", "calc__sub", "docs__find"]
+        narrow = teams(suites=("calc",), deny_tools=("calc.sub",))
+        front.running.parts.state.policy = replace(narrow, tool_aliases={"sum": "calc.add"})
+        assert await settled(front, headers=BLUE) == ["sum"]
+        assert await settled(front, headers=RED) == ["sum", "calc__sub", "docs__find"]
+        front.running.parts.state.policy = teams()
+        assert await settled(front, headers=BLUE) == ["calc__add", "calc__sub", "docs__find"]
+
+
+async def test_a_list_in_which_a_suite_is_missing_is_not_given_again():
+    async with suites(**TWO) as gateway, proxied(gateway.url) as front:
+        gateway.statuses["calc"] = 500
+        assert await settled(front) == ["docs__find"]
+        gateway.statuses.clear()
+        assert await settled(front) == ["calc__add", "calc__sub", "docs__find"]
+        gateway.statuses["calc"] = 500
+        assert await settled(front) == ["calc__add", "calc__sub", "docs__find"]
+
+
+async def test_nobody_is_given_a_list_that_may_not_be_kept():
+    policy = replace(DEFAULT_POLICY, cache=(CacheRule(Match(suite="calc"), method="tools/list", ttl_s=0.0),))
+    async with suites(**TWO) as gateway, proxied(gateway.url, policy) as front:
+        await settled(front)
+        assert gateway.methods.count("calc tools/list") == 3
+        assert gateway.methods.count("docs tools/list") == 1
+        await listed(front, headers={"Cache-Control": "no-cache"})
+        assert gateway.methods.count("docs tools/list") == 2
+
+
+# --- what others do to it ---
+
+
+async def test_suites_that_hang_are_waited_for_together():
+    names = [f"s{number}" for number in range(10)]
+    async with suites(**{name: [tool("t")] for name in names}) as gateway, proxied(gateway.url) as front:
+        all_asked = asyncio.Event()
+        answer = {"jsonrpc": "2.0", "id": 1, "result": {"tools": [tool("t")]}}
+        gateway.slow = {name: [[all_asked, b"data: " + orjson.dumps(answer) + b"\n\n"]] for name in names}
+        listing_all = asyncio.ensure_future(listed(front))
+        await front.until(lambda: len(gateway.asked) == 10)
+        all_asked.set()
+        assert await listing_all == [f"{name}__t" for name in names]
+
+
+async def test_a_suite_that_a_team_may_not_use_is_not_told_to_be_missing():
+    async with suites(**TWO) as gateway, proxied(gateway.url, teams(suites=("calc",)), auth="keys") as front:
+        gateway.statuses["docs"] = 500
+        for headers, told in ((RED, True), (BLUE, False)):
+            reply = await front.post("/mcp", listing(), headers=headers)
+            assert ("docs" in reply.body.decode()) is told
+        assert gateway.methods.count("docs tools/list") == 1
+
+
+async def test_an_alias_leads_no_team_to_what_it_may_not_use():
+    policy = replace(teams(deny_tools=("calc.add",)), tool_aliases={"sum": "calc.add"})
+    async with suites(**TWO) as gateway, proxied(gateway.url, policy, auth="keys") as front:
+        assert await settled(front, headers=RED) == ["sum", "calc__sub", "docs__find"]
+        assert await settled(front, headers=BLUE) == ["calc__sub", "docs__find"]
+        for name in ("sum", "calc__add"):
+            refused = (await front.post("/mcp", call(name), headers=BLUE)).json["error"]
+            assert refused["data"]["reason"] == "tool_not_allowed"
+        assert not [method for method in gateway.methods if method.endswith("call")]
+
+
+async def test_a_tool_that_its_suite_lists_twice_is_there_once():
+    twice = [tool("add", title="one"), tool("add", title="two")]
+    async with suites(calc=twice) as gateway, proxied(gateway.url) as front:
+        for _ in range(3):
+            (entry,) = (await front.post("/mcp", listing())).json["result"]["tools"]
+            assert (entry["name"], entry["title"]) == ("calc__add", "one")
+        assert "result" in (await front.post("/mcp", call("calc__add"))).json
+        assert gateway.asked[-1][1]["params"]["name"] == "add"
+
+
+async def test_an_alias_stands_for_one_tool_where_the_names_of_two_would_be_written_alike():
+    policy = replace(DEFAULT_POLICY, tool_aliases={"sum": "a.b.c"})
+    tools = {"a": [tool("b.c")], "a.b": [tool("c")]}
+    async with suites(**tools) as gateway, proxied(gateway.url, policy) as front:
+        other = public_name("a.b", "c")
+        assert await settled(front) == ["sum", other]
+        for name, suite, own in (("sum", "a", "b.c"), (other, "a.b", "c")):
+            assert "result" in (await front.post("/mcp", call(name))).json
+            assert gateway.asked[-1] == (suite, call(own))

@@ -9,11 +9,14 @@ import pytest
 
 from proxy.core.answers import Family
 from proxy.core.deterministic import CacheRule
-from proxy.core.limits import Match
+from proxy.core.facts import Facts
+from proxy.core.limits import Budget, Match
 from proxy.core.policy import DEFAULT_POLICY, CacheScope, KeyRef, McpErrors, Policy, Team
+from proxy.core.prices import Price, PriceTable, Rule
 from proxy.core.usage import Meter
+from proxy.core.windows import Sliding
 from proxy.mcp.answers import kept
-from tests.proxies import proxied
+from tests.proxies import NOW, proxied
 from tests.suites import call, listing, suites, tool
 
 BOTH = {"Accept": "application/json, text/event-stream"}
@@ -320,3 +323,70 @@ async def counted(front):
         said = dict(pair.split("=", 1) for pair in labels.replace('"', "").split(","))
         found[said["tool"], said["outcome"]] = int(float(value))
     return found
+
+
+# --- names and lists that mislead ---
+
+
+async def test_a_tool_whose_own_name_looks_like_another_suites_is_under_none_of_its_rules():
+    budget = Budget("sums", 1, Sliding(3600.0), Match(tool="calc.add"))
+    policy = replace(CACHED, budgets=(budget,), prices=PriceTable((Rule("suites", "*", Price(per_call=1)),)))
+    tools = {"calc": [tool("add")], "docs": [tool("calc.add")]}
+    async with suites(**tools) as gateway, proxied(gateway.url, policy) as front:
+        for suite in tools:
+            await front.post(f"/mcp/{suite}", listing())
+        for number in range(3):
+            assert "result" in (await front.post("/mcp/docs", call("calc.add", number))).json
+        assert gateway.methods.count("docs tools/call") == 3, "no rule says that these are kept"
+        assert "result" in (await front.post("/mcp/calc", call("add", a=1))).json
+        refused = (await front.post("/mcp/calc", call("add", a=2), headers=NOW)).json
+        assert refused["error"]["data"]["reason"] == "budget_exhausted"
+        assert "result" in (await front.post("/mcp/docs", call("calc.add"))).json
+
+
+@pytest.mark.parametrize(
+    ("match", "suite", "name", "takes"),
+    [
+        (Match(tool="add"), "calc", "add", True),
+        (Match(tool="calc.add"), "calc", "add", True),
+        (Match(tool="calc.*"), "docs", "calc.add", False),
+        (Match(tool="*add"), "docs", "calc.add", True),
+        (Match(tool="docs.calc.add"), "docs", "calc.add", True),
+        (Match(tool="calc.add", suite="docs"), "docs", "calc.add", True),
+        (Match(tool="calc.add", suite="calc"), "docs", "calc.add", False),
+    ],
+)
+def test_a_rule_for_a_tool_is_for_that_of_its_suite(match, suite, name, takes):
+    assert match.takes(Facts("red", "k", "mcp", suite=suite, tool=name)) is takes
+
+
+async def test_an_old_list_from_the_cache_does_not_bring_a_tool_back_as_it_was():
+    old, new = tool("add", description="old"), tool("add", description="new")
+    async with suites(calc=[old]) as gateway:
+        at_s = [1_800_000_000.0]
+        async with proxied(gateway.url, CACHED, wall=lambda: at_s[0]) as front:
+            # Two lists are kept, as they were asked for under two revisions.
+            older, younger = ({"MCP-Protocol-Version": version} for version in ("2025-06-18", "2025-11-25"))
+            for headers, description in ((older, old), (younger, new)):
+                gateway.tools["calc"] = [description]
+                await listed(front, headers)
+                at_s[0] += 1
+            first = await front.post("/mcp/calc", call("add", a=1))
+            assert first.headers["Cache-Status"].endswith("stored; fwd-status=200")
+            reply = await front.post("/mcp/calc", listing(), headers=older)
+            assert reply.json["result"]["tools"] == [old]
+            gateway.result = {"content": [{"type": "text", "text": "another"}]}
+            kept_one = await front.post("/mcp/calc", call("add", a=1))
+            assert kept_one.json["result"] == {"content": []}, "the answer of the tool as it is described now"
+            gateway.tools["calc"] = [old]
+            await listed(front, {"Cache-Control": "no-cache"})
+            assert (await front.post("/mcp/calc", call("add", a=1))).json["result"] == gateway.result
+
+
+async def test_hints_forbid_also_where_a_tool_is_listed_twice():
+    twice = [tool("add"), tool("add", annotations={"destructiveHint": True}), tool("add")]
+    async with suites(calc=twice) as gateway, proxied(gateway.url, CACHED) as front:
+        await listed(front)
+        for _ in range(2):
+            assert "not-read-only" in (await front.post("/mcp/calc", call("add"))).headers["Cache-Status"]
+        assert gateway.methods.count("calc tools/call") == 2
