@@ -37,6 +37,13 @@ RESULTS: Final[dict[str, dict[str, Any]]] = {
     "test_tool_with_progress":     {"content": [TEXT]},
     "test_tool_with_logging":      {"content": [TEXT]},
     "json_schema_2020_12_tool":    {"content": [TEXT]},
+    "test_logging_tool":           {"content": [TEXT]},
+    "test_streaming_elicitation":  {"content": [TEXT]},
+    "test_marked_argument":        {"content": [TEXT]},
+}
+SCHEMAS: Final[dict[str, dict[str, Any]]] = {
+    "json_schema_2020_12_tool": SCHEMA,
+    "test_marked_argument": {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}},
 }
 # fmt: on
 LOGGED: Final = ("Tool execution started", "Tool processing data", "Tool execution completed")
@@ -48,7 +55,7 @@ def tools() -> list[dict[str, Any]]:
         {
             "name": name,
             "description": name.replace("_", " "),
-            "inputSchema": SCHEMA if name.startswith("json") else plain,
+            "inputSchema": SCHEMAS.get(name, plain),
         }
         for name in RESULTS
     ]
@@ -82,7 +89,10 @@ async def rpc(request: web.Request) -> web.Response:
 
 
 def _before(params: dict[str, Any]) -> list[dict[str, Any]]:
-    if params["name"] == "test_tool_with_logging":
+    if params["name"] == "test_streaming_elicitation":
+        # A question to the client within the call, of which a later revision has none.
+        return [{"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {"message": "Well?"}}]
+    if params["name"] in ("test_tool_with_logging", "test_logging_tool"):
         return [_notified("message", level="info", data=text) for text in LOGGED]
     token = (params.get("_meta") or {}).get("progressToken")
     if params["name"] == "test_tool_with_progress" and token is not None:
