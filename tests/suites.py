@@ -28,6 +28,7 @@ class Suites:
     """tools: by suite.      raw: bodies to be sent as they are, by suite, once each; statuses: what refuses every call.
 
     slow: answers by suite, once each, piece by piece; an event among the pieces is waited for.
+    progress: what the next answer says before its result.
     left: suites whose caller has gone before the end of a slow answer.
     asked, headers: suite, body and header of every POST, in order.      result: of every call, with its number added where counted.
     """
@@ -36,6 +37,7 @@ class Suites:
     tools: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     raw: dict[str, list[bytes]] = field(default_factory=dict)
     slow: dict[str, list[Sequence[bytes | asyncio.Event]]] = field(default_factory=dict)
+    progress: Sequence[float] = ()
     left: list[str] = field(default_factory=list)
     statuses: dict[str, int] = field(default_factory=dict)
     pages: int = 0
@@ -62,8 +64,14 @@ class Suites:
         if self.slow.get(suite):
             return await self._slowly(request, suite, self.slow[suite].pop(0))
         result = self._listed(suite, body) if body["method"] == "tools/list" else self.result
-        said = {"jsonrpc": "2.0", "id": body["id"], "result": result}
-        return _stream(b"event: message\ndata: " + orjson.dumps(said) + b"\n\n")
+        said = [*self._progressed(body), {"jsonrpc": "2.0", "id": body["id"], "result": result}]
+        return _stream(b"".join(b"event: message\ndata: " + orjson.dumps(one) + b"\n\n" for one in said))
+
+    def _progressed(self, body: dict[str, Any]) -> list[dict[str, Any]]:
+        token = body.get("params", {}).get("_meta", {}).get("progressToken")
+        steps, self.progress = self.progress, ()
+        params = [{"progressToken": token, "progress": step} for step in steps]
+        return [{"jsonrpc": "2.0", "method": "notifications/progress", "params": one} for one in params]
 
     async def _slowly(
         self, request: web.Request, suite: str, pieces: Sequence[bytes | asyncio.Event]

@@ -119,6 +119,19 @@ def _agrees(came: str | None, wanted: str | Decimal) -> bool:
     return _NUMBER.fullmatch(came) is not None and Decimal(came) == wanted
 
 
+def repeated(marked: Sequence[Mirror], arguments: Any) -> dict[str, str]:
+    """The header lines that repeat a call's arguments."""
+    found = ((mirror.line, _said(arguments, mirror.path)) for mirror in marked)
+    return {line: wrapped(said if isinstance(said, str) else f"{said:f}") for line, said in found if said is not None}
+
+
+def wrapped(text: str) -> str:
+    """A text as a header's value, wrapped where it could not stand in one or would be taken for a wrapping."""
+    if _VISIBLE.fullmatch(text) and text == text.strip() and not _WRAPPED.fullmatch(text):
+        return text
+    return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
+
+
 def unwrapped(value: str | None) -> str | None:
     """A header's value, out of the wrapping for what a header cannot carry.
 

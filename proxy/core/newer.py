@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from proxy.core.jsonrpc import INVALID_PARAMS, LEGACY_VERSIONS, METHOD_NOT_FOUND, UNSUPPORTED_VERSION
-from proxy.core.mirrored import unwrapped
+from proxy.core.mirrored import unwrapped, wrapped
 from proxy.core.toollist import CALL, LIST
 
 VERSION: Final = "2026-07-28"
@@ -99,6 +99,18 @@ def _contradiction(message: Mapping[str, Any], asked: str, lines: Iterable[tuple
     if named is not None and unwrapped(headers.get("mcp-name")) != named:
         return f"The header Mcp-Name does not say what params.{_NAMED_BY[method]} says."
     return None
+
+
+def mirroring(message: Mapping[str, Any]) -> dict[str, str]:
+    """The header lines that repeat a message of this revision; none for one of an older."""
+    params = message.get("params")
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    version, method = meta.get(_VERSION_KEY) if isinstance(meta, dict) else None, message.get("method")
+    if not isinstance(params, dict) or not isinstance(version, str) or not isinstance(method, str):
+        return {}
+    lines = {"mcp-protocol-version": wrapped(version), "mcp-method": wrapped(method)}
+    named = params.get(_NAMED_BY.get(method, ""))
+    return lines | ({"mcp-name": wrapped(named)} if isinstance(named, str) else {})
 
 
 def lifted(message: bytes, method: str | None, ttl_s: float) -> bytes:

@@ -13,7 +13,10 @@ import aiohttp
 import orjson
 
 from proxy.core import jsonrpc
+from proxy.core.mirrored import repeated
+from proxy.core.newer import mirroring
 from proxy.core.sse import Event, Reader
+from proxy.core.toollist import CALL, LIST, Definition, definitions, page_of
 from proxy.errors import UPSTREAM
 
 AT_ONCE: Final = 64
@@ -26,6 +29,9 @@ TRY_EVERY_S: Final = 0.2
 
 LAST_WORDS_S: Final = 30.0
 """How long answers are waited for once the input has ended."""
+
+TOOLS_MAX: Final = 10_000
+"""Tools whose marks are remembered; a client is given some hundreds."""
 
 LINE_MAX: Final = 64 * 1024 * 1024
 """Bytes of one line; the proxy takes less."""
@@ -50,6 +56,7 @@ class _Bridge:
         self._running: Final[dict[bytes, asyncio.Task[None]]] = {}
         self._others: Final[set[asyncio.Task[None]]] = set()
         self._room: Final = asyncio.Semaphore(AT_ONCE)
+        self._listed: Final[dict[str, Definition]] = {}
 
     async def run(self, lines: AsyncIterator[bytes]) -> None:
         async for line in lines:
@@ -76,7 +83,7 @@ class _Bridge:
         await self._room.acquire()
         asks = "method" in message and message.get("id") is not None
         if asks:
-            task = asyncio.ensure_future(self._ask(line, message["id"]))
+            task = asyncio.ensure_future(self._ask(line, message))
             name = orjson.dumps(message["id"])
             self._running[name] = task
             task.add_done_callback(lambda done: self._over(name, done))
@@ -104,11 +111,27 @@ class _Bridge:
         except (aiohttp.ClientError, OSError, TimeoutError):
             pass
 
-    async def _ask(self, line: bytes, number: Any) -> None:
-        name, answered = orjson.dumps(number), False
+    def _header(self, message: dict[str, Any]) -> dict[str, str]:
+        """What the newer revision has HTTP clients repeat, of which a client of lines knows nothing."""
+        lines = mirroring(message)
+        if not lines or message["method"] != CALL:
+            return lines
+        params = message["params"]
+        known = self._listed.get(str(params.get("name")))
+        return lines | ({} if known is None else repeated(known.mirrors, params.get("arguments")))
+
+    def _learn(self, answer: bytes) -> None:
+        page = page_of(answer)
+        if page is not None and len(self._listed) < TOOLS_MAX:
+            self._listed.update(definitions(page.tools))
+
+    async def _ask(self, line: bytes, asked: dict[str, Any]) -> None:
+        name, answered = orjson.dumps(asked["id"]), False
         try:
-            async for message in self._messages(line, name):
+            async for message in self._messages(line, name, self._header(asked)):
                 tree = orjson.loads(message)
+                if asked["method"] == LIST:
+                    self._learn(message)
                 answered = answered or (isinstance(tree, dict) and "method" not in tree)
                 self._say(message)
             said = "The answer ended before it was whole. The call may have been charged."
@@ -119,9 +142,9 @@ class _Bridge:
         if not answered:
             self._say(jsonrpc.error(name, UPSTREAM, said, {"reason": "proxy_unreachable"}))
 
-    async def _messages(self, line: bytes, name: bytes) -> AsyncIterator[bytes]:
+    async def _messages(self, line: bytes, name: bytes, header: dict[str, str]) -> AsyncIterator[bytes]:
         """Every message of the answer, each in one line."""
-        async with await self._post(line) as answer:
+        async with await self._post(line, header) as answer:
             if answer.content_type == "text/event-stream":
                 reader = Reader(_Long)
                 async for piece in answer.content.iter_any():
@@ -144,13 +167,13 @@ class _Bridge:
         said = str(sentence or f"The proxy answered {answer.status}.")
         yield jsonrpc.error(name, UPSTREAM, said, {"status": answer.status})
 
-    async def _post(self, line: bytes) -> aiohttp.ClientResponse:
+    async def _post(self, line: bytes, header: dict[str, str]) -> aiohttp.ClientResponse:
         """The answer's head; tries again only while nothing was sent."""
         loop = asyncio.get_running_loop()
         until_s = loop.time() + AWAY_S
         while True:
             try:
-                return await self._session.post(self._url, data=line, allow_redirects=False)
+                return await self._session.post(self._url, data=line, headers=header, allow_redirects=False)
             except aiohttp.ClientConnectorError:
                 if loop.time() >= until_s:
                     raise

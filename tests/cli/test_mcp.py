@@ -14,7 +14,8 @@ import pytest
 from proxy.cli.mcpclients import CLIENTS
 from proxy.core.deterministic import CacheRule
 from proxy.core.limits import Counts, Match, Rate
-from proxy.core.policy import DEFAULT_POLICY
+from proxy.core.newer import VERSION
+from proxy.core.policy import DEFAULT_POLICY, McpNewer
 from tests.journeys.programs import command, emulating, environment, serving
 from tests.proxies import proxied
 from tests.suites import call, listing, suites, tool
@@ -266,3 +267,35 @@ async def test_a_real_client_connects_lists_and_calls(tmp_path, front):
         for a in range(20):
             result = await client.call_tool("calc__add", {"a": a, "b": 1})
             assert result.content[0].text == str(a + 1)
+
+
+async def test_a_client_of_the_newer_revision_is_given_the_header_that_it_cannot_send(tmp_path):
+    from mcp import Client, StdioServerParameters
+
+    seen = []
+
+    async def progressed(progress, _total, _message):
+        seen.append(progress)
+
+    marked = {
+        "region": {"type": "string", "x-mcp-header": "Region"},
+        "of": {"type": "object", "properties": {"count": {"type": "integer", "x-mcp-header": "Count"}}},
+    }
+    bridging = replace(DEFAULT_POLICY, mcp_newer=McpNewer.BRIDGE)
+    tools = [tool("add", inputSchema={"type": "object", "properties": marked})]
+    async with suites(calc=tools) as gateway, proxied(gateway.url, bridging) as front:
+        words = command("mcp", "stdio", "all", "--url", front.url)
+        server = StdioServerParameters(command=words[0], args=words[1:], env=environment(tmp_path))
+        async with Client(server, mode=VERSION) as client:
+            (listed,) = (await client.list_tools()).tools
+            for arguments in (
+                {"region": "eu", "of": {"count": 42}},
+                {"region": " grün\n"},
+                {"of": {"count": None}},
+                {},
+            ):
+                gateway.progress = (1, 2)
+                result = await client.call_tool(listed.name, arguments, progress_callback=progressed)
+                assert result.result_type == "complete"
+                assert gateway.asked[-1][1]["params"]["arguments"] == arguments
+    assert seen == [1, 2] * 4

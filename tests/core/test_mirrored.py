@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from proxy.core.mirrored import Mirror, WrongMark, mirrors, mismatch, unwrapped
+from proxy.core.mirrored import Mirror, WrongMark, mirrors, mismatch, repeated, unwrapped
 from proxy.core.toollist import definitions
 
 
@@ -125,3 +125,28 @@ def test_of_a_tool_that_is_listed_twice_the_hints_of_either_forbid():
     assert (both.changes, other.changes) == (True, False)
     assert both.digest != other.digest
     assert same == other
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"a": None, "b": {"c": 42}},
+        {"a": ""},
+        {"a": "tab\tinside"},
+        {"a": " padded "},
+        {"a": "=?base64?eA==?="},
+        {"a": "日\n"},
+        {"a": False, "b": {"c": -(2**53) + 1}},
+        {"b": {"c": 42.0}},
+        {"b": {"c": 1e21}},
+        {"a": {"no": "text"}},
+    ],
+)
+def test_what_is_repeated_here_agrees_with_its_arguments(arguments):
+    lines = repeated(MARKED, arguments)
+    assert all(
+        value.isascii() and value == value.strip() and value.replace("\t", " ").isprintable()
+        for value in lines.values()
+    )
+    assert mismatch(MARKED, arguments, lines.items()) is None

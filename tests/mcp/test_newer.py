@@ -22,6 +22,9 @@ META = {
     "io.modelcontextprotocol/clientInfo": {"name": "a client", "version": "1"},
 }
 
+REGION = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
+WRONG = {"type": "object", "properties": {"region": {"type": "number", "x-mcp-header": "Region"}}}
+
 
 def asks(method, number=1, **params):
     return {"jsonrpc": "2.0", "id": number, "method": method, "params": {**params, "_meta": META}}
@@ -60,6 +63,28 @@ async def test_a_client_of_the_newer_revision_lists_calls_and_outlives_a_refusal
     methods = [request.target for request in gateway.journal]
     assert methods
     assert not any(b"initialize" in request.body for request in gateway.journal if hasattr(request, "body"))
+
+
+@pytest.mark.parametrize(("path", "name"), [("/v1/mcp/calc", "add"), ("/v1/mcp", "calc__add")])
+async def test_a_client_of_the_newer_revision_is_told_of_progress_and_repeats_what_a_tool_has_marked(path, name):
+    seen = []
+
+    async def progressed(progress, total, message):
+        seen.append((progress, total, message))
+
+    tools = [tool("add", inputSchema=REGION), tool("bad", inputSchema=WRONG)]
+    async with (
+        suites(calc=tools) as gateway,
+        proxied(gateway.url, BRIDGE) as front,
+        Client(front.url + path, mode=VERSION) as client,
+    ):
+        assert [listed.name for listed in (await client.list_tools()).tools] == [name]
+        for region in ("eu", "日本", " padded "):
+            gateway.progress = (1, 2)
+            result = await client.call_tool(name, {"region": region}, progress_callback=progressed)
+            assert result.result_type == "complete"
+            assert gateway.asked[-1][1]["params"]["arguments"] == {"region": region}
+    assert [progress for progress, _, _ in seen] == [1, 2] * 3
 
 
 async def test_a_client_that_finds_no_bridge_goes_on_with_an_older_revision(gateway):
@@ -256,9 +281,6 @@ async def test_a_level_of_log_messages_that_does_not_exist_is_refused(level):
 
 
 # --- arguments in the header ---
-
-REGION = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
-WRONG = {"type": "object", "properties": {"region": {"type": "number", "x-mcp-header": "Region"}}}
 
 
 @pytest.mark.parametrize(
