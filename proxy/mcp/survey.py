@@ -145,8 +145,8 @@ def _now_s() -> float:
 
 
 def _source(asking: Call, parts: Parts) -> Source | None:
-    """The entry of the cache that says what was answered just now, while it is fresh."""
-    if asking.caching is None or not asking.caching.key or asking.cache_result == "stale":
+    """The entry of the cache that says what was answered just now; it may be too old to be given again."""
+    if asking.caching is None or not asking.caching.key:
         return None
     entry = asking.hit or parts.cache.at_once(asking.caching.key)
     return None if entry is None else Source(entry, asking.caching.decision.ttl_s, given=asking.hit is not None)

@@ -164,6 +164,8 @@ async def test_a_list_is_made_once_and_given_again_under_each_callers_id():
         assert len(gateway.asked) == 2
         asked = [event["route"] for event in front.requests]
         assert asked[-2:] == ["merged", "merged"], "no suite's list is looked at for them"
+        assert await listed(front, headers={"Cache-Control": "no-cache"})
+        assert len(gateway.asked) == 4, "who wants news gets it"
 
 
 class Clock:
