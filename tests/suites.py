@@ -28,7 +28,7 @@ class Suites:
     """tools: by suite.      raw: bodies to be sent as they are, by suite, once each; statuses: what refuses every call.
 
     slow: answers by suite, once each, piece by piece; an event among the pieces is waited for.
-    progress: what the next answer says before its result.
+    progress: what the answer to each call says before its result.
     left: suites whose caller has gone before the end of a slow answer.
     asked, headers: suite, body and header of every POST, in order.      result: of every call, with its number added where counted.
     """
@@ -69,7 +69,7 @@ class Suites:
 
     def _progressed(self, body: dict[str, Any]) -> list[dict[str, Any]]:
         token = body.get("params", {}).get("_meta", {}).get("progressToken")
-        steps, self.progress = self.progress, ()
+        steps = self.progress if body["method"] == "tools/call" else ()
         params = [{"progressToken": token, "progress": step} for step in steps]
         return [{"jsonrpc": "2.0", "method": "notifications/progress", "params": one} for one in params]
 

@@ -1,9 +1,17 @@
 """MCP clients of JavaScript: both lines of the SDK, and bridges that speak pipes to a client and HTTP to the proxy."""
 
+import asyncio
+import json
+import subprocess
+from dataclasses import replace
+
 import pytest
 
+from proxy.core.policy import DEFAULT_POLICY, McpNewer
 from tests.clients.roster import JS
 from tests.journeys.programs import command
+from tests.proxies import proxied
+from tests.suites import suites, tool
 
 WELL, SAID = {"text": "gate"}, "GATE"
 REFUSALS = {
@@ -56,3 +64,28 @@ def test_a_client_that_starts_its_server_outlives_refusals_too(person, needs, na
     answer = person.asks("mcp_sdk", "started", command=program, args=words, tool=tool, well=WELL, badly=BADLY)
     told(answer)
     assert tool in answer["tools"]
+
+
+@pytest.mark.parametrize(("path", "name"), [("/v1/mcp/calc", "add"), ("/v1/mcp", "calc__add")])
+async def test_a_client_of_the_newest_revision_is_told_of_progress_and_repeats_what_a_tool_has_marked(
+    needs, path, name
+):
+    needs("mcp-js")
+    marked = {
+        kind: {"type": "object", "properties": {"a": {"type": kind, "x-mcp-header": "A"}}}
+        for kind in ("string", "array")
+    }
+    tools = [tool("add", inputSchema=marked["string"]), tool("bad", inputSchema=marked["array"])]
+    bridging = replace(DEFAULT_POLICY, mcp_newer=McpNewer.BRIDGE)
+    calls = [{"a": "plain"}, {"a": " grün, 水\n"}, {}]
+    async with suites(calc=tools) as gateway, proxied(gateway.url, bridging) as front:
+        gateway.progress = (1, 2)
+        asked = json.dumps({"url": front.url + path, "calls": calls})
+        process = await asyncio.create_subprocess_exec(
+            "node", "mcp_sdk.mjs", "pinned", asked, cwd=JS, stdout=subprocess.PIPE
+        )
+        out, _ = await asyncio.wait_for(process.communicate(), 60)
+        answer = json.loads(out)
+        assert answer == {"value": {"tools": [name], "told": [{"steps": [1, 2], "content": []}] * len(calls)}}
+        sent = [body["params"]["arguments"] for _, body in gateway.asked if body["method"] == "tools/call"]
+        assert sent == calls

@@ -45,6 +45,21 @@ await outcome({
       what,
     ),
 
+  async pinned({ url, calls }) {
+    const client = new NewerClient(ME, { versionNegotiation: { mode: { pin: "2026-07-28" } } });
+    await client.connect(new NewerHttp(new URL(url)));
+    const tools = (await client.listTools()).tools.map((listed) => listed.name);
+    const told = [];
+    for (const given of calls) {
+      const steps = [];
+      const onprogress = (step) => steps.push(step.progress);
+      const result = await client.callTool({ name: tools[0], arguments: given }, { onprogress });
+      told.push({ steps, content: result.content });
+    }
+    await client.close();
+    return { tools, told };
+  },
+
   started: ({ command, args, ...what }) =>
     story(new Client(ME), new StdioClientTransport({ command, args, env: process.env, stderr: "ignore" }), what),
 });
