@@ -289,3 +289,17 @@ async def test_an_alias_stands_for_one_tool_where_the_names_of_two_would_be_writ
         for name, suite, own in (("sum", "a", "b.c"), (other, "a.b", "c")):
             assert "result" in (await front.post("/mcp", call(name))).json
             assert gateway.asked[-1] == (suite, call(own))
+
+
+async def test_of_a_suite_that_hangs_the_last_list_is_given_and_one_that_never_had_one_is_named():
+    clock, never = Clock(), asyncio.Event()
+    hanging = {"old": [tool("t")], "new": [tool("t")], "well": [tool("t")]}
+    async with suites(**hanging) as gateway, proxied(gateway.url, wall=clock) as front:
+        await front.post("/mcp/old", listing())
+        clock.at_s += 61
+        gateway.slow = {"old": [[never]], "new": [[never]]}
+        reply = await front.post("/mcp", listing())
+        assert [one["name"] for one in reply.json["result"]["tools"]] == ["old__t", "well__t"]
+        (missing,) = reply.json["result"]["_meta"]["sluicegate/unavailable"]
+        assert missing == {"suite": "new", "reason": "no answer within 10 s"}
+        never.set()
