@@ -6,6 +6,7 @@ call is given to its suite with the suite's own name for the tool, and goes on a
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -92,7 +93,8 @@ def _initialized(body: bytes) -> dict[str, Any]:
 async def _listed(call: Call, parts: Parts, within: Within) -> web.Response:
     """The answer to `tools/list`: what was made before where it still holds, else made of what the suites say."""
     assert call.team is not None
-    name = call.credential, call.team.name, call.account or call.key_id, newer.bridged(call)
+    own = b"" if call.gateway_key is None else sha256(call.gateway_key.encode()).digest()
+    name = own, call.team.name, call.account or call.key_id, newer.bridged(call)
     # Who says how old an answer may be gets one that every suite's list was asked for in the same way.
     steers = call.inbound.header("cache-control") is not None
     found = None if steers else parts.views.find(name, call.policy, parts.cache, parts.wall())

@@ -12,8 +12,8 @@ from proxy.stores.cache.contract import Entry
 VIEWS_MAX: Final = 200
 """Views kept, one for each key that lists; four hundred tools are some 150 KB, which equal views share."""
 
-Name = tuple[str, str, str, bool]
-"""Gateway key, team, key, and whether it is of the newer revision: what decides which tools of a list are seen."""
+Name = tuple[bytes, str, str, bool]
+"""Whose view it is: digest of the caller's own gateway key, team, key, and whether it is of the newer revision."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -215,6 +215,15 @@ async def test_a_list_that_was_made_ends_with_the_policy_it_was_made_under():
         assert await settled(front, headers=BLUE) == ["calc__add", "calc__sub", "docs__find"]
 
 
+async def test_no_caller_is_given_the_list_of_another_gateway_key():
+    one, other = ({"Authorization": f"Bearer sk-{name}"} for name in ("one", "other"))
+    async with suites(**TWO) as gateway, proxied(gateway.url, credential="caller", key=None) as front:
+        assert await settled(front, headers=one) == ["calc__add", "calc__sub", "docs__find"]
+        gateway.tools = {"docs": [tool("else")]}
+        assert await settled(front, headers=other) == ["docs__else"]
+        assert await settled(front, headers=one) == ["calc__add", "calc__sub", "docs__find"]
+
+
 async def test_a_list_in_which_a_suite_is_missing_is_not_given_again():
     async with suites(**TWO) as gateway, proxied(gateway.url) as front:
         gateway.statuses["calc"] = 500
