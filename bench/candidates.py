@@ -263,7 +263,7 @@ STATIC: Final = Candidate(
 )  # fmt: skip
 GROWN: Final = Candidate(
     "sluicegate grown", f"this proxy with 1,000 teams, 10,000 accounts, and {ENTRIES:,} entries in its ledger", _grown,
-    _grown_set_up, env=SLUICEGATE.env, only=("teams-1", "scrape"), key=books.key(0), patience_s=60.0,
+    _grown_set_up, env=SLUICEGATE.env, only=("teams-1", "crowd"), key=books.key(0), patience_s=60.0,
 )  # fmt: skip
 
 CANDIDATES: Final[tuple[Candidate, ...]] = (

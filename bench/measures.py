@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -136,28 +136,16 @@ async def _neighbour(subject: Subject) -> Figures:
 
 async def _stall(subject: Subject) -> Figures:
     """How long a health check waits at most: with nothing else going on, during a 25 MB body, during a scrape."""
-    host = f"Host: 127.0.0.1:{subject.target.port}\r\n"
-    ping = f"GET /-/health HTTP/1.1\r\n{host}\r\n".encode()
     body = subject.target.post(question(characters=25_000_000))
     await _many_models(subject)
-    seen = Seen()
-    (pinging,) = await callers(subject.target, ping, seen, 1)
-    figures: Figures = {}
-    for name, doing in (
-        ("quiet", asyncio.sleep(0.5)),
-        ("first 25 MB", _asked(subject.target.port, body)),
-        ("next 25 MB", _asked(subject.target.port, body)),
-        ("scrape", _asked(subject.admin, f"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:{subject.admin}\r\n\r\n".encode())),
-    ):
-        await asyncio.sleep(0.2)
-        seen.clear()
-        began_s = time.monotonic()
-        figures[f"{name} bytes"] = await doing or 0
-        figures[f"{name} took ms"] = (time.monotonic() - began_s) * 1000
-        await asyncio.sleep(0.05)
-        figures[f"{name} longest ms"] = max(seen.latency_ms, default=figures[f"{name} took ms"])
-    pinging.stop()
-    return figures
+    scrape = f"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:{subject.admin}\r\n\r\n".encode()
+    doing: dict[str, Callable[[], Awaitable[int | None]]] = {
+        "quiet": lambda: asyncio.sleep(0.5),
+        "first 25 MB": lambda: _asked(subject.target.port, body),
+        "next 25 MB": lambda: _asked(subject.target.port, body),
+        "scrape": lambda: _asked(subject.admin, scrape),
+    }
+    return await _stalls(subject, **doing)
 
 
 MODELS: Final = 200
@@ -169,9 +157,8 @@ async def _many_models(subject: Subject) -> None:
         await _asked(subject.target.port, subject.target.post(question(model=f"bench-{number}")))
 
 
-async def _scrape(subject: Subject) -> Figures:
-    """How long a health check waits at most during a scrape, after calls of 200 teams for 50 models each."""
-    ping = f"GET /-/health HTTP/1.1\r\nHost: 127.0.0.1:{subject.target.port}\r\n\r\n".encode()
+async def _crowd(subject: Subject) -> Figures:
+    """As `_stall`, during a scrape and a reload, after calls of 200 teams for 50 models each."""
     pairs = itertools.product(range(CROWD_TEAMS), range(CROWD_MODELS))
     made = itertools.cycle(
         [replace(subject.target, key=key(team)).post(question(model=f"bench-{model}")) for team, model in pairs]
@@ -185,19 +172,31 @@ async def _scrape(subject: Subject) -> Figures:
     for caller in asking:
         caller.stop()
     await subject.quiet()
+    to_admin = f"HTTP/1.1\r\nHost: 127.0.0.1:{subject.admin}\r\nContent-Length: 0\r\n\r\n"
+    return await _stalls(
+        subject,
+        quiet=lambda: asyncio.sleep(0.5),
+        scrape=lambda: _asked(subject.admin, f"GET /metrics {to_admin}".encode()),
+        reload=lambda: _asked(subject.admin, f"POST /api/reload {to_admin}".encode()),
+    )
+
+
+async def _stalls(subject: Subject, **doing: Callable[[], Awaitable[int | None]]) -> Figures:
+    """How long a health check waits at most while something else goes on, by name."""
+    ping = f"GET /-/health HTTP/1.1\r\nHost: 127.0.0.1:{subject.target.port}\r\n\r\n".encode()
     seen = Seen()
     (pinging,) = await callers(subject.target, ping, seen, 1)
-    await asyncio.sleep(0.5)
-    quiet_ms = max(seen.latency_ms, default=0.0)
-    seen.clear()
-    began_s = time.monotonic()
-    scrape = f"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:{subject.admin}\r\n\r\n".encode()
-    size = await _asked(subject.admin, scrape)
-    took_ms = (time.monotonic() - began_s) * 1000
-    await asyncio.sleep(0.05)
+    figures: Figures = {}
+    for name, begin in doing.items():
+        await asyncio.sleep(0.2)
+        seen.clear()
+        began_s = time.monotonic()
+        figures[f"{name} bytes"] = await begin() or 0
+        figures[f"{name} took ms"] = (time.monotonic() - began_s) * 1000
+        await asyncio.sleep(0.05)
+        figures[f"{name} longest ms"] = max(seen.latency_ms, default=figures[f"{name} took ms"])
     pinging.stop()
-    longest_ms = max(seen.latency_ms, default=took_ms)
-    return {"quiet longest ms": quiet_ms, "scrape bytes": size, "scrape took ms": took_ms, "longest ms": longest_ms}
+    return figures
 
 
 CROWD_TEAMS: Final = 200
@@ -261,7 +260,7 @@ CELLS: Final[Mapping[str, Cell]] = {
     "unpaced-50": Cell(_streams(50, "events=400 every_ms=0 hold_s=0 bytes=0"), streams=True),
     "neighbour": Cell(_neighbour, who=("sluicegate", "aiohttp relay")),
     "stall": Cell(_stall, who=OURS),
-    "scrape": Cell(_scrape, who=(GROWN,)),
+    "crowd": Cell(_crowd, who=(GROWN,)),
     "tools": Cell(_tools, who=OURS),
     "idle-1000": Cell(_idle, who=LIGHT),
 }

@@ -26,7 +26,7 @@ TITLES: Final = {
     "unpaced-50": "Streams, 50 at a time, 400 events as fast as they go",
     "neighbour": "A caller beside 800 stuck connections (silent, half a head, a body byte by byte, a stream not read)",
     "stall": "Longest wait of a health check of the same process",
-    "scrape": "Longest wait of a health check during a scrape, after calls of 200 teams for 50 models",
+    "crowd": "Longest wait of a health check during a scrape and a reload, after calls of 200 teams for 50 models",
     "tools": "Lists of tools from the cache, 8 callers: one suite of forty tools, and ten of them as one server",
     "idle-1000": "Memory of 1,000 open silent streams",
     "start": "Start to first answer, and resident memory at rest",

@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from proxy.core.facts import Facts
 from proxy.core.holds import OpenHold
 from proxy.core.ledger import Adjust, Basis, Charge, Ending, Expire, Hold, Outcome, Resolve, Settle, Void
-from proxy.core.limits import drawn
+from proxy.core.limits import Budget, drawn
 from proxy.core.operations import Operation
 from proxy.core.riders import Begin, Finish, Own, Promise, Turn
+from proxy.core.windows import Calendar, Per
 from proxy.stores.ledger.contract import LedgerUnavailable
-from proxy.stores.ledger.sqlite import CannotOpen, SqliteLedger
+from proxy.stores.ledger.sqlite import ROWS_A_TURN, CannotOpen, SqliteLedger, _in_turns
 from tests.stores.test_contract import BUDGETS, NOW_S, RED
 
 BLUE = Facts("blue", "k", "mcp", None, "calc", "add")
@@ -349,6 +350,54 @@ async def test_what_was_not_to_be_written_soon_is_written_when_it_is_pushed_and_
     again = await reopened(tmp_path / "ledger.db")
     assert again.projection.spent == {"red": 15}
     await again.close()
+
+
+@pytest.mark.parametrize("turns", range(0, 24, 2))
+async def test_budgets_that_change_while_accounts_are_made_of_others_are_the_ones_that_hold(tmp_path, turns):
+    home = await reopened(tmp_path / "ledger.db")
+    await home.apply([Hold("a", RED, 30, NOW_S), settle("a", 25)])
+    first = home.rebudget(BUDGETS[1:])
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    await asyncio.gather(first, home.rebudget(BUDGETS[:1]))
+    assert home.projection.accounts.budgets == tuple(BUDGETS[:1])
+    assert home.projection.accounts.used(BUDGETS[0], (), NOW_S) == (25, 0)
+    await home.close()
+
+
+async def test_others_have_their_turns_while_many_rows_are_booked():
+    turns = 0
+
+    async def others():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(others())
+    rows = [row async for row in _in_turns(range(1000))]
+    task.cancel()
+    assert rows == list(range(1000))
+    assert turns >= 1000 // ROWS_A_TURN
+
+
+async def test_what_is_handed_in_while_accounts_are_made_is_judged_by_them(tmp_path):
+    home = await reopened(tmp_path / "ledger.db")
+    wide = [Budget("wide", 10**6, Calendar(Per.DAY))]
+    await home.rebudget(wide)
+    many = [Facts("red", f"k{number}", "chat", "m") for number in range(1000)]
+    await home.apply([Hold(facts.key, facts, 2, NOW_S) for facts in many])
+    await home.apply([settle(facts.key, 1) for facts in many])
+    made = home.rebudget(wide)
+    turns = 0
+    while not made.done():
+        turns += 1
+        if turns == 5:
+            late = home.submit([Hold("late", RED, 1, NOW_S)])
+        await asyncio.sleep(0)
+    assert await late == [Outcome.OK]
+    assert home.projection.accounts.used(wide[0], (), NOW_S) == (1000, 1)
+    await home.close()
 
 
 async def test_more_rows_than_one_statement_takes_are_all_written(tmp_path):

@@ -10,7 +10,7 @@ import asyncio
 import os
 import sqlite3
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from math import inf
 from pathlib import Path
 from typing import Any, Final
@@ -36,6 +36,9 @@ CHECKED_BYTES_MAX: Final = 256 * 1024 * 1024
 
 LATER_MAX: Final = 512
 """Rows that may wait for a batch to ride with."""
+
+ROWS_A_TURN: Final = 100
+"""Rows booked into new accounts before the rest of the process has its turn: a few milliseconds."""
 
 Dimensions = tuple[int, Facts]
 Batch = tuple[Sequence[Step], "asyncio.Future[list[Outcome]]", bool]
@@ -130,8 +133,9 @@ class SqliteLedger:
                 if self._stale:
                     # What waits to ride was decided on the old accounts, and the file does not know it yet.
                     await self._commit()
-                    await self._rebuild(self._latest_s(batch))
+                    # Who asks for other accounts meanwhile is heard when the next batch is judged.
                     self._stale = False
+                    await self._rebuild(self._latest_s(batch))
                 self._decide(batch)
                 if pushed or len(self._later) > LATER_MAX or any(soon for _, _, soon in batch):
                     await self._commit()
@@ -197,17 +201,19 @@ class SqliteLedger:
 
     async def _fill(self, accounts: Accounts, now_s: float) -> None:
         """Book what the windows of an instant have used: calendar ones from totals, sliding ones from entries."""
+        budgets = accounts.budgets
         begun: dict[int, set[str]] = {}
-        sliding = {budget.name: budget.window.seconds for budget in self._budgets if isinstance(budget.window, Sliding)}
-        for budget in self._budgets:
+        sliding = {budget.name: budget.window.seconds for budget in budgets if isinstance(budget.window, Sliding)}
+        for budget in budgets:
             if isinstance(budget.window, Calendar):
                 since = quarter(max(budget.window.window(now_s).start_s, 0.0))
                 begun.setdefault(since, set()).add(budget.name)
         for since, names in begun.items():
-            for spent, *facts in await self._all(reading.SPENT_IN, since):
+            async for spent, *facts in _in_turns(await self._all(reading.SPENT_IN, since)):
                 accounts.spent(facts_of(facts), spent, now_s, among=names)
         if sliding:
-            for at_s, spent, *facts in await self._all(reading.SPENT_SINCE, now_s - max(sliding.values())):
+            since_s = now_s - max(sliding.values())
+            async for at_s, spent, *facts in _in_turns(await self._all(reading.SPENT_SINCE, since_s)):
                 accounts.spent(facts_of(facts), spent, at_s, among=sliding.keys())
 
     async def _rebuild(self, now_s: float) -> None:
@@ -327,6 +333,14 @@ class SqliteLedger:
         if self._timer is not None:
             self._timer.cancel()
         await self._database.close()
+
+
+async def _in_turns(rows: Sequence[Any]) -> AsyncIterator[Any]:
+    """Rows one by one, with everybody else's turn after every few of them."""
+    for at, one in enumerate(rows, 1):
+        yield one
+        if at % ROWS_A_TURN == 0:
+            await asyncio.sleep(0)
 
 
 def _make_private(path: Path) -> None:
