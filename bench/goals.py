@@ -179,8 +179,8 @@ GOALS: Final[tuple[Goal, ...]] = (
     Goal(
         "longest wait of a neighbour during a reload, 1,000 teams and old books", "ms", 100, 20,
         value=figure("sluicegate grown", "crowd", "reload longest ms"),
-        limits="Files and totals are read in threads, which take the interpreter lock in turns with the loop; accounts are "
-        "filled a hundred rows at a time.",
+        limits="Files and totals are read in threads, which take the interpreter lock in turns with the loop; "
+        "accounts are filled a hundred rows at a time.",
     ),
     Goal(
         "p50 of a caller with 800 stuck connections beside it against alone", "x", 2, 1.2,
