@@ -13,9 +13,9 @@ from proxy.emulator.options import Options
 from tests.proxies import CHAT
 from tests.restarts import restarted
 
-SCALE, LONG_SCALE = 30.0, 6.0
+SCALE, LONG_SCALE = 30.0, 4.0
 WINDOW_S, LONG_WINDOW_S = 60.0 / SCALE, 60.0 / LONG_SCALE
-"""Windows of two seconds, and of ten where it is measured how much of them is used."""
+"""Windows of two seconds, and of fifteen where it is measured how much of them is used."""
 AMOUNT, BOTS = 60, 15
 TEAMS = {"search": 20, "batch": 14, "apps": 8, "ops": 8}
 """Callers of each team."""
@@ -72,7 +72,7 @@ def used(starts):
     return LONG_WINDOW_S * len(again) / sum(again)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(180)
 async def test_the_allowance_is_used_to_the_full_without_one_429_across_a_restart(tmp_path):
     options = Options(time_scale=LONG_SCALE, amount_scale=AMOUNT / 120)
     starts = []
