@@ -127,7 +127,7 @@ def _ceiling(call: Call) -> dict[str, Any] | None:
     return {
         "credits": credit_text(call.hold.credits),
         "terms": [_term(term) for term in summed],
-        "price": None if price is None else price.source or "built in",
+        "price": None if price is None else price.place,
         "estimate": call.policy.estimate.value,
         "text_bytes": call.asked.text_bytes if call.asked is not None else 0,
         "learned_density": call.asked.density if call.asked is not None else None,

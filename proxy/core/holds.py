@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from proxy.core.prices import FREE, Price
+from proxy.core.prices import FREE, NO_PRICE, Price
 from proxy.units import Credits
 
 
@@ -24,3 +24,8 @@ class OpenHold:
     price: Price | None = FREE
     per_unit: bool = False
     reasons: bool = False
+
+    @property
+    def place(self) -> str:
+        """Where its price stands."""
+        return NO_PRICE if self.price is None else self.price.place

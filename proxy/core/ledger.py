@@ -169,12 +169,16 @@ def charge(ending: Ending, figures: Figures, held: Credits, *, is_call: bool = F
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Reserve `credits` for one call; `sent` is part of the same entry, so a crash after it counts as spent."""
+    """Reserve `credits` for one call; `sent` is part of the same entry, so a crash after it counts as spent.
+
+    place: where the call's price stands, "" where that is not known.
+    """
 
     hold: str
     facts: Facts
     credits: Credits
     at_s: float
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)

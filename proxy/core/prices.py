@@ -13,6 +13,13 @@ PART_TOKENS: Final = 4_000
 """Input tokens that one image, file or sound counts as unless its price says otherwise."""
 
 
+BUILT_IN: Final = "built in"
+"""The place of a price that no policy says."""
+
+NO_PRICE: Final = "no price"
+"""The place of the price of a call that has none: only the gateway knows what it costs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Price:
     """What one call costs. Tokens are priced per million; images, videos and calls each.
@@ -33,6 +40,11 @@ class Price:
     output_tokens_max: int = OUTPUT_TOKENS_MAX
     part_tokens: int = PART_TOKENS
     source: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where it stands, in words for people."""
+        return self.source or BUILT_IN
 
 
 FREE: Final = Price()

@@ -156,7 +156,7 @@ class Queue:
         refusal = None
         try:
             if hold is not None:
-                taken = Hold(hold.id, turn.draw.facts, hold.credits, self._wall())
+                taken = Hold(hold.id, turn.draw.facts, hold.credits, self._wall(), hold.place)
                 refusal = await self._books.hold(taken, riders)
             elif riders:
                 await self._books.write(riders)

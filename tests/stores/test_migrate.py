@@ -6,13 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from proxy.core.ledger import Outcome
+from proxy.core.ledger import Hold, Outcome
 from proxy.stores.ledger.migrate import copy_of
 from proxy.stores.ledger.sqlite import CannotOpen, SqliteLedger
-from tests.stores.test_contract import BUDGETS, NOW_S
+from tests.stores.test_contract import BUDGETS, NOW_S, RED
 from tests.stores.test_sqlite import figures, settle
 
-VERSION_1, VERSION_2, VERSION_3 = ((Path(__file__).parent / f"version{number}.sql").read_text() for number in (1, 2, 3))
+VERSION_1, VERSION_2, VERSION_3, VERSION_4 = (
+    (Path(__file__).parent / f"version{number}.sql").read_text() for number in (1, 2, 3, 4)
+)
+ALL = (VERSION_1, VERSION_2, VERSION_3, VERSION_4)
 
 
 def made(folder, script):
@@ -55,7 +58,7 @@ async def test_a_file_of_version_1_says_the_same_afterwards(old):
     await home.close()
 
 
-@pytest.mark.parametrize("script", [VERSION_2, VERSION_3], ids=["2", "3"])
+@pytest.mark.parametrize("script", [VERSION_2, VERSION_3, VERSION_4], ids=["2", "3", "4"])
 async def test_a_later_file_says_the_same_afterwards(script, tmp_path):
     path = made(tmp_path, script)
     home = await opened(path)
@@ -69,7 +72,7 @@ async def test_a_later_file_says_the_same_afterwards(script, tmp_path):
     await home.close()
 
 
-@pytest.mark.parametrize("script", [VERSION_1, VERSION_2, VERSION_3], ids=["1", "2", "3"])
+@pytest.mark.parametrize("script", ALL, ids=["1", "2", "3", "4"])
 async def test_a_migrated_file_has_the_tables_of_a_new_one(script, tmp_path):
     old, new = made(tmp_path, script), tmp_path / "new.db"
     for path in (old, new):
@@ -77,6 +80,27 @@ async def test_a_migrated_file_has_the_tables_of_a_new_one(script, tmp_path):
     assert [name for name, _ in schema(old)] == [name for name, _ in schema(new)]
     words = [[" ".join(sql.replace('"', "").split()) for _, sql in schema(path)] for path in (old, new)]
     assert words[0] == words[1]
+
+
+@pytest.mark.parametrize("script", ALL, ids=["1", "2", "3", "4"])
+async def test_entries_from_before_places_were_kept_say_so(script, tmp_path):
+    path = made(tmp_path, script)
+    home = await opened(path)
+    old = await home.entry_page(0, 100)
+    says = {"hold": "not kept", "settle": "not kept"}
+    assert [entry["place"] for entry in old] == [says.get(entry["kind"], "") for entry in old]
+    await home.apply([Hold("new", RED, 1, NOW_S, "team.yaml:7:5"), settle("new", 1)])
+    new = await home.entry_page(old[-1]["id"], 100)
+    assert [entry["place"] for entry in new] == ["team.yaml:7:5"] * 2
+    assert await home.verify() == []
+    await home.close()
+
+
+async def test_what_version_4_kept_beside_the_entries_is_still_there(tmp_path):
+    home = await opened(made(tmp_path, VERSION_4))
+    assert [(one.route, one.model, one.density) for one in await home.learned()] == [("chat", "m", 310)]
+    assert [(kept.issued.id, kept.issued.account) for kept in await home.keys()] == [("new", "k")]
+    await home.close()
 
 
 async def test_a_copy_for_the_owner_alone_stands_beside_the_file(old):
@@ -93,7 +117,7 @@ async def test_a_migration_that_fails_leaves_the_file_as_it_was_and_says_so(old)
     database.execute("CREATE TABLE turns (mine TEXT)")
     database.close()
     before = schema(old), asked(old, "SELECT * FROM entries")
-    with pytest.raises(CannotOpen, match=r"could not be brought from version 1 to 4 .*it is as it was"):
+    with pytest.raises(CannotOpen, match=r"could not be brought from version 1 to 5 .*it is as it was"):
         await opened(old)
     assert (schema(old), asked(old, "SELECT * FROM entries")) == before
     assert asked(old, "PRAGMA user_version") == [(1,)]

@@ -6,15 +6,24 @@ from typing import Any, Final
 
 from proxy.core.spending import Total
 from proxy.stores.ledger.contract import Entry
-from proxy.stores.ledger.reading import TOTALS_SINCE, Ask
-from proxy.stores.ledger.rows import QUARTER_S, facts_of, quarter
-from proxy.stores.ledger.schema import FACTS
+from proxy.stores.ledger.places import told
+from proxy.stores.ledger.reading import IS_HOLD, TOTALS_SINCE, Ask
+from proxy.stores.ledger.rows import QUARTER_S, Row, facts_of, quarter
+from proxy.stores.ledger.schema import ENTRY, FACTS
 
 COLUMNS: Final = (
-    "id", "kind", "hold", "at_s", *FACTS, "credits", "calls", "basis", "ending", "uncertain", "reason", "who",
+    "id", "kind", "hold", "at_s", *FACTS, "credits", "calls", "basis", "ending", "uncertain", "reason", "who", "place",
 )  # fmt: skip
 
-_ENTRIES: Final = f"SELECT {', '.join(COLUMNS)} FROM entries WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
+_SAID: Final = COLUMNS[:-1]
+_NOTHING: Final = {name: 0 if name in ("credits", "calls", "uncertain") else "" for name in _SAID}
+
+_ENTRIES: Final = f"""
+    SELECT {", ".join(f"one.{name}" for name in _SAID)}, places.text
+    FROM entries AS one LEFT JOIN entries AS held ON held.hold = one.hold AND {IS_HOLD}
+    LEFT JOIN places ON places.id = held.place
+    WHERE one.id > ? ORDER BY one.id LIMIT ?
+"""  # noqa: S608  (names of this file, no input)
 
 
 async def totals(ask: Ask, since_s: float) -> list[Total]:
@@ -26,7 +35,21 @@ async def totals(ask: Ask, since_s: float) -> list[Total]:
 async def entries(ask: Ask, after: int, limit: int) -> list[Entry]:
     """So many entries after one, in the order they were written."""
     rows: Any = await ask(_ENTRIES, after, limit)
-    return [dict(zip(COLUMNS, row, strict=True)) for row in rows]
+    return [_told(dict(zip(COLUMNS, row, strict=True))) for row in rows]
+
+
+def entry(number: int, row: Row, place: str | None) -> Entry:
+    """The entry that a row makes, as the file would have it. place: where the price of its hold stands."""
+    name, *values = row
+    kind, columns = ENTRY[name]
+    said = dict(zip(columns, values, strict=True))
+    kept = {column: value for column, value in said.items() if column in _NOTHING}
+    return _told({**_NOTHING, "id": number, "kind": kind, **kept, "place": place})
+
+
+def _told(said: dict[str, Any]) -> Entry:
+    said["place"] = told(said["kind"], said["basis"], said["place"])
+    return said
 
 
 async def copy(ask: Ask, path: Path) -> None:

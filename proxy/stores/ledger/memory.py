@@ -3,19 +3,20 @@
 import asyncio
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, is_dataclass
+from itertools import islice
 from math import inf
 from pathlib import Path
 from typing import Final
 
 from proxy.core.accounts import Accounts
-from proxy.core.ledger import Adjust, HoldState, Outcome, Projection, Resolve, Settle, Step
+from proxy.core.ledger import Adjust, Hold, HoldState, Outcome, Projection, Resolve, Settle, Step
 from proxy.core.limits import Budget
 from proxy.core.operations import Operation
 from proxy.core.riders import KeptKey, KeptOutcome, KeptOwner, KeptTurn, Learned, Rider
 from proxy.core.spending import Total
+from proxy.stores.ledger import archive
 from proxy.stores.ledger.contract import Entry, LedgerUnavailable
-from proxy.stores.ledger.rows import QUARTER_S
+from proxy.stores.ledger.rows import QUARTER_S, Row, row
 from proxy.stores.ledger.shelves import Shelves
 
 ENTRIES_MAX: Final = 10_000
@@ -28,6 +29,8 @@ class MemoryLedger:
     def __init__(self, budgets: Iterable[Budget] = ()) -> None:
         self.projection: Final = Projection(accounts=Accounts(budgets))
         self.entries: Final[deque[Step]] = deque(maxlen=ENTRIES_MAX)
+        self._rows: Final[deque[Row]] = deque(maxlen=ENTRIES_MAX)  # the same, as a file would have them
+        self._count = 0
         self.shelves: Final = Shelves()
         self._doubtful: Final[dict[str, HoldState]] = {}
 
@@ -45,19 +48,22 @@ class MemoryLedger:
         outcomes = []
         for given in steps:
             step = self.projection.dated(given)
+            before = None if isinstance(step, Rider | Adjust) else self.projection.known(step.hold)
             outcome = self.projection.apply(step)
             if outcome is Outcome.OK:
-                self._keep(step)
+                self._keep(step, before)
             outcomes.append(outcome)
         taken: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
         taken.set_result(outcomes)
         return taken
 
-    def _keep(self, step: Step) -> None:
+    def _keep(self, step: Step, before: HoldState | None) -> None:
         if isinstance(step, Rider):
             self.shelves.take(step)
             return
         self.entries.append(step)
+        self._rows.append(row(step, before))
+        self._count += 1
         if isinstance(step, Adjust):
             return
         state = self.projection.known(step.hold)
@@ -132,12 +138,10 @@ class MemoryLedger:
 
     async def entry_page(self, after: int, limit: int) -> list[Entry]:
         """So many entries after the one of a number, of those that are kept."""
-        numbered = list(enumerate(self.entries, start=1))[after : after + limit]
-        return [
-            {"id": number, "kind": type(step).__name__.lower(), **asdict(step)}
-            for number, step in numbered
-            if is_dataclass(step)
-        ]
+        places = {step.hold: step.place for step in self.entries if isinstance(step, Hold)}
+        gone = self._count - len(self._rows)
+        kept = islice(enumerate(self._rows, gone + 1), max(after - gone, 0), max(after - gone, 0) + limit)
+        return [archive.entry(number, made, places.get(made[1])) for number, made in kept]
 
     async def verify(self) -> list[str]:
         """Memory adds up by itself."""

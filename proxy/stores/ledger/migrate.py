@@ -40,6 +40,12 @@ TO_NEXT: Final[Mapping[int, str]] = {
         {schema.SINCE_4} {schema.TRIGGERS}
         PRAGMA user_version = 4;
     """,
+    # Entries keep where their price stands; those that are there already do not know it.
+    4: f"""
+        DROP VIEW book;
+        {schema.SINCE_5} {schema.TRIGGERS}
+        PRAGMA user_version = 5;
+    """,
 }
 """What brings a file of a version to the next one."""
 

@@ -33,11 +33,11 @@ Ask = Callable[..., Awaitable[Iterable[sqlite3.Row | tuple[Any, ...]]]]
 _OF_HELD: Final = ", ".join(f"held.{name}" for name in FACTS)
 
 # An index over some rows is used only where its very condition stands in the statement, and CROSS JOIN keeps the order.
-_IS_HOLD: Final = "held.kind IN ('hold', 'adjust') AND held.kind = 'hold'"
+IS_HOLD: Final = "held.kind IN ('hold', 'adjust') AND held.kind = 'hold'"
 
 OPEN_HOLDS: Final = f"""
     SELECT held.hold, held.at_s, held.credits, {_OF_HELD}
-    FROM open_holds CROSS JOIN entries AS held ON held.hold = open_holds.hold AND {_IS_HOLD} ORDER BY held.id
+    FROM open_holds CROSS JOIN entries AS held ON held.hold = open_holds.hold AND {IS_HOLD} ORDER BY held.id
 """  # noqa: S608  (names of this file, no input)
 
 OPEN_HOLDS_NAMES: Final = "SELECT hold FROM open_holds"
@@ -64,6 +64,8 @@ SPENT_SINCE: Final = f"""
 """  # noqa: S608  (names of this file, no input)
 """What each hold or adjustment added, at the instant whose windows it belongs to."""
 
+PLACES: Final = "SELECT text, id FROM places"
+
 SPENT_BY_TEAM: Final = "SELECT team, credits FROM spent"
 SPENT_BY_TOTALS: Final = "SELECT team, sum(credits) FROM totals GROUP BY team"
 LATEST: Final = "SELECT max(at_s) FROM entries"
@@ -81,12 +83,12 @@ _ENDED: Final = f"""
         SELECT kind, credits, uncertain FROM entries WHERE hold = ?1 AND kind IN ('settle', 'void')
         UNION ALL SELECT kind, credits, uncertain FROM entries WHERE hold = ?1 AND kind = 'expire'
     ) AS ended
-    WHERE held.hold = ?1 AND {_IS_HOLD} ORDER BY ended.kind = 'expire' LIMIT 1
+    WHERE held.hold = ?1 AND {IS_HOLD} ORDER BY ended.kind = 'expire' LIMIT 1
 """  # noqa: S608  (names of this file, no input)
 
 _DOUBTFUL: Final = f"""
     SELECT held.hold, held.at_s, {_OF_HELD}, held.credits, ended.kind, ended.credits, 1, 0
-    FROM entries AS ended CROSS JOIN entries AS held ON held.hold = ended.hold AND {_IS_HOLD}
+    FROM entries AS ended CROSS JOIN entries AS held ON held.hold = ended.hold AND {IS_HOLD}
     WHERE ended.uncertain = 1
     AND NOT EXISTS (SELECT 1 FROM entries WHERE hold = held.hold AND kind = 'resolve') ORDER BY held.id
 """  # noqa: S608  (names of this file, no input)

@@ -74,11 +74,14 @@ def facts_of(columns: Sequence[str]) -> Facts:
     return Facts(team, key, route, model or None, suite or None, tool or None, credential, chatbot or None)
 
 
-def row(step: Step, before: HoldState | None) -> Row:
-    """The row of a step that was taken. before: its hold as it was."""
+def row(step: Step, before: HoldState | None, place: int | None = None) -> Row:
+    """The row of a step that was taken.
+
+    before: its hold as it was.      place: the number of the place where the price of a hold stands.
+    """
     match step:
         case Hold():
-            return ("hold", step.hold, step.at_s, *texts(step.facts), step.credits)
+            return ("hold", step.hold, step.at_s, *texts(step.facts), step.credits, place)
         case Settle():
             assert before is not None
             cost = step.charge

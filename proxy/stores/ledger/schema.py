@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
-VERSION: Final = 4
+VERSION: Final = 5
 """`PRAGMA user_version` of a file this code writes."""
 
 FACTS: Final = ("team", "key", "route", "model", "suite", "tool", "credential", "chatbot")
@@ -76,6 +76,12 @@ SINCE_4: Final = """
     CREATE TABLE successors (id TEXT NOT NULL PRIMARY KEY, account TEXT NOT NULL) STRICT, WITHOUT ROWID;
 """
 """How dense text is, as `core.learned` says it; and under which id a key counts that took over from another."""
+
+SINCE_5: Final = """
+    CREATE TABLE places (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) STRICT;
+    ALTER TABLE entries ADD COLUMN place INTEGER REFERENCES places (id);
+"""
+"""Where the prices of holds stand, each place once; a hold has the number of its own, NULL where that was not kept."""
 
 RIDERS: Final = f"""
     CREATE TABLE owners (
@@ -145,6 +151,27 @@ _FIRST: Final = ("hold", "at_s", *FACTS)
 _SPENT: Final = len(_FIRST)
 _ENDED: Final = (*_FIRST, "credits", "quarter", "calls", "basis", "ending", "uncertain")
 _HAND: Final = (*_FIRST, "credits", "quarter", "basis", "reason", "who")
+
+# fmt: off
+ENTRY: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "hold":     ("hold",    (*_FIRST, "credits", "place")),
+    "settle":   ("settle",  _ENDED),
+    "void":     ("void",    ("hold", "at_s", "ending", "uncertain")),
+    "expire":   ("expire",  ("hold", "at_s")),
+    # What an open hold of an earlier process has cost is its settlement, said by hand.
+    "told":     ("settle",  _HAND),
+    "resolve":  ("resolve", _HAND),
+    "adjust":   ("adjust",  _HAND),
+}
+# fmt: on
+"""Rows that are entries: of which kind, and the columns their values go to, in this order."""
+
+
+def _entry(row: str) -> str:
+    kind, columns = ENTRY[row]
+    return _insert("entries", *columns, kind=kind)
+
+
 _COUNTED: Final = _total(_SPENT + 1, 2, _SPENT, _value(_SPENT + 2))
 _BY_HAND: Final = _total(_SPENT + 1, 2, _SPENT, "0")
 _THIS_ID: Final = f"WHERE id = {_value(0)}"
@@ -169,13 +196,14 @@ _WRITTEN: Final = f"written_s = {_value(1)}, written_boot_s = {_value(2)}"
 
 # fmt: off
 KINDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "hold":     (_insert("entries", *_FIRST, "credits", kind="hold"), _OPENED),
-    "settle":   (_insert("entries", *_ENDED, kind="settle"), _CLOSED, *_COUNTED),
-    "void":     (_insert("entries", "hold", "at_s", "ending", "uncertain", kind="void"), _CLOSED),
-    "expire":   (_insert("entries", "hold", "at_s", kind="expire"), _CLOSED),
-    "told":     (_insert("entries", *_HAND, kind="settle"), _CLOSED, *_BY_HAND),
-    "resolve":  (_insert("entries", *_HAND, kind="resolve"), *_BY_HAND),
-    "adjust":   (_insert("entries", *_HAND, kind="adjust"), *_BY_HAND),
+    "hold":     (_entry("hold"), _OPENED),
+    "settle":   (_entry("settle"), _CLOSED, *_COUNTED),
+    "void":     (_entry("void"), _CLOSED),
+    "expire":   (_entry("expire"), _CLOSED),
+    "told":     (_entry("told"), _CLOSED, *_BY_HAND),
+    "resolve":  (_entry("resolve"), *_BY_HAND),
+    "adjust":   (_entry("adjust"), *_BY_HAND),
+    "place":    (_insert("places", "id", "text"),),
     "own":      (_insert("owners", "id", "team", "model", "at_s") + _ONCE,),
     "used":     (f"UPDATE owners SET {_TOKENS} {_THIS_ID}",),
     "begin":    (f"DELETE FROM operations {_THIS_ID}", _insert("operations", *_BEGUN)),
@@ -203,7 +231,9 @@ TRIGGERS: Final = f"CREATE VIEW book AS SELECT NULL AS kind, {_BOOK} WHERE false
     for kind, does in KINDS.items()
 )
 
-CREATE: Final = f"{ENTRIES} {INDEXES} {TOTALS} {SUMS} {RIDERS} {SINCE_4} {TRIGGERS} PRAGMA user_version = {VERSION};"
+CREATE: Final = (
+    f"{ENTRIES} {INDEXES} {TOTALS} {SUMS} {RIDERS} {SINCE_4} {SINCE_5} {TRIGGERS} PRAGMA user_version = {VERSION};"
+)
 
 ROWS_MAX: Final = 1024
 """Rows of one statement; the database takes 32,766 values."""

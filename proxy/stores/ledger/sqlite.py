@@ -19,7 +19,7 @@ import aiosqlite
 
 from proxy.core.accounts import Accounts
 from proxy.core.facts import Facts
-from proxy.core.ledger import Adjust, HoldState, Outcome, Phase, Projection, Step
+from proxy.core.ledger import Adjust, Hold, HoldState, Outcome, Phase, Projection, Step
 from proxy.core.limits import Budget
 from proxy.core.operations import Operation
 from proxy.core.riders import KeptKey, KeptOutcome, KeptOwner, KeptTurn, Learned, Rider
@@ -28,6 +28,7 @@ from proxy.core.windows import Calendar, Sliding
 from proxy.stores.ledger import archive, reading, schema
 from proxy.stores.ledger.contract import LATER_S, CannotOpen, Entry, LedgerUnavailable
 from proxy.stores.ledger.migrate import migrate
+from proxy.stores.ledger.places import Places
 from proxy.stores.ledger.rows import Row, facts_of, quarter, row, values
 from proxy.units import Credits
 
@@ -62,6 +63,7 @@ class SqliteLedger:
         self._writer: asyncio.Task[None] | None = None
         self._stale = False
         self._earlier: frozenset[str] | None = None  # open holds of an earlier process; None until the file was read
+        self._places = Places({})
         self.projection = Projection(accounts=Accounts(budgets))
 
     @classmethod
@@ -169,7 +171,8 @@ class SqliteLedger:
                 before = None if isinstance(step, Rider | Adjust) else self.projection.known(step.hold)
                 outcome = self.projection.apply(step)
                 if outcome is Outcome.OK:
-                    rows.append(row(step, before))
+                    place = self._places.number(step.place, rows) if isinstance(step, Hold) else None
+                    rows.append(row(step, before, place))
                 outcomes.append(outcome)
             self._later.append((rows, future, outcomes))
 
@@ -225,6 +228,7 @@ class SqliteLedger:
         projection = Projection(accounts=accounts)
         await self._fill(accounts, now_s)
         projection.spent.update(await self._all(reading.SPENT_BY_TEAM))
+        self._places = Places(dict(await self._all(reading.PLACES)))
         held_by_work = {one.hold.id for one in await self.operations()}
         earlier = []
         for hold, at_s, held, *names in await self._all(reading.OPEN_HOLDS):
