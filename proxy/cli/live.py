@@ -45,6 +45,7 @@ TEAM_FIGURES = (4, 5, 7, 8, 9)
 
 def request_line(one: Any) -> str:
     """One request on one line: when, who, what, how it ended, and why."""
+    from proxy.admin.page.words import charged_by
     from proxy.observe.log import printable
 
     words = [
@@ -57,7 +58,8 @@ def request_line(one: Any) -> str:
         f"{one['dur_s']:.3f}s",
     ]
     if charged := one.get("charged"):
-        words.append(f"charged={charged}")
+        by = charged_by(one.get("basis"), one.get("place"))
+        words.append(f"charged={charged}" + (f" ({by})" if by else ""))
     if cache := one.get("cache"):
         words.append(f"cache={cache}")
     if one["why"]:

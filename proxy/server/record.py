@@ -12,6 +12,7 @@ from proxy.server import traced
 from proxy.server.call import Call
 from proxy.server.known import Known
 from proxy.server.parts import Parts
+from proxy.stores.ledger.places import told
 from proxy.units import CREDIT, credit_text
 
 MOMENT_S: Final = 0.001
@@ -68,6 +69,8 @@ def _story(call: Call, parts: Parts, ended_s: float) -> dict[str, object]:
         story["charged"] = credit_text(call.charge.credits)
         if call.charge.basis is not Basis.NOTHING:
             story["basis"] = call.charge.basis.value
+            if call.hold is not None:
+                story["place"] = told("settle", story["basis"], call.hold.place)
     if call.waiter is not None:
         _asked(call, call.waiter, parts, story)
     if call.caching is not None:

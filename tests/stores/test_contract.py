@@ -1,14 +1,18 @@
 """One suite for every home of the ledger: what it promises, whichever it is."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from proxy.core.facts import Facts
+from proxy.core.keyring import Issued, Keyring
 from proxy.core.ledger import Adjust, Basis, Charge, Ending, Expire, Figures, Hold, Outcome, Settle, Void, charge
 from proxy.core.limits import Budget, Each
+from proxy.core.riders import IssueKey
 from proxy.core.spending import Total
 from proxy.core.windows import Calendar, Per, Sliding
+from proxy.stores.ledger.archive import COLUMNS
 from proxy.stores.ledger.memory import MemoryLedger
 from proxy.stores.ledger.sqlite import SqliteLedger
 from tests.core.test_ledger import STORY, step_of
@@ -83,6 +87,77 @@ async def test_each_ending_is_booked_alike_everywhere(opened):
         assert (*map(str, seen),) == tuple(expected.values()), text
         assert home.projection.open_holds == 0
     assert endings == set(Ending) - {Ending.HIT, Ending.REFUSED}
+    assert list(await home.verify()) == []
+
+
+# A call of a tool that costs 3: it counts once where it ran, and where nobody can know.
+TOOL_CALLS = """
+    # ending           | charged calls  doubt
+    answered           |       3     1     no
+    never_sent         |       0     0     no
+    gateway_refused    |       0     0     no
+    gateway_failed     |       0     0    yes
+    upstream_broke     |       3     1    yes
+    timed_out          |       3     1    yes
+    caller_left        |       3     1    yes
+    proxy_stopped      |       3     1    yes
+"""
+
+
+async def test_each_ending_of_a_tool_call_is_booked_alike_everywhere(opened):
+    home, total = await opened(), [0, 0]
+    for number, (text, given, expected) in enumerate(rows(TOOL_CALLS)):
+        ending, name = Ending(given["ending"]), f"h{number}"
+        cost = charge(ending, Figures(reported=3), 3, is_call=True)
+        ends = Settle(name, cost, ending, NOW_S) if cost.calls else Void(name, ending, NOW_S, cost.uncertain)
+        await home.apply([Hold(name, RED, 3, NOW_S), ends])
+        entry = (await home.entry_page(0, 100))[-1]
+        doubt = "yes" if name in {hold for hold, _ in await home.doubtful()} else "no"
+        assert (str(entry["credits"]), str(entry["calls"]), doubt) == tuple(expected.values()), text
+        total = [total[0] + entry["credits"], total[1] + entry["calls"]]
+    assert [(one.credits, one.calls) for one in spent(await home.totals(NOW_S - 900))] == [tuple(total)]
+    assert list(await home.verify()) == []
+
+
+# What is read back of each kind of entry. `price`: where that of the call stands, - for a hold from before it was kept.
+# A charge says it too where a price of ours made it.
+ENTRIES = """
+    # step    hold  amount  price      | kind     credits  basis    ending          uncertain  who   place
+    hold      h1        60  t.yaml:7:5 | hold          60  -        -               0          -     t.yaml:7:5
+    settle    h1        25  .          | settle        25  usage    answered        0          -     t.yaml:7:5
+    hold      h2        40  built-in   | hold          40  -        -               0          -     built-in
+    lose      h2        40  .          | settle        40  hold     timed_out       1          -     built-in
+    resolve   h2        30  .          | resolve      -10  hand     -               0          lead  -
+    hold      h3        40  t.yaml:7:5 | hold          40  -        -               0          -     t.yaml:7:5
+    gateway   h3        33  .          | settle        33  gateway  answered        0          -     gateway
+    hold      h4        10  no-price   | hold          10  -        -               0          -     no-price
+    void      h4         0  .          | void           0  -        never_sent      0          -     -
+    hold      h5        10  no-price   | hold          10  -        -               0          -     no-price
+    fail      h5         0  .          | void           0  -        gateway_failed  1          -     -
+    hold      h6        10  t.yaml:9:5 | hold          10  -        -               0          -     t.yaml:9:5
+    expire    h6         0  .          | expire         0  -        -               0          -     -
+    settle    h6        12  .          | settle        12  usage    answered        0          -     t.yaml:9:5
+    hold      h7        10  -          | hold          10  -        -               0          -     not-kept
+    settle    h7         8  .          | settle         8  usage    answered        0          -     not-kept
+    adjust    j1       -65  .          | adjust       -65  hand     -               0          lead  -
+"""
+
+
+async def test_each_kind_of_entry_is_read_back_alike_everywhere(opened):
+    home = await opened()
+    for text, given, expected in rows(ENTRIES):
+        hold, amount = given["hold"], int(given["amount"])
+        if given["step"] == "gateway":
+            step = Settle(hold, Charge(amount, Basis.GATEWAY), Ending.ANSWERED, NOW_S)
+        else:
+            step = step_of(given["step"], hold, amount, NOW_S)
+        if given["step"] == "hold":
+            step = replace(step, place=given["price"].replace("-", " ").strip())
+        assert await home.apply([step]) == [Outcome.OK], text
+        entry = (await home.entry_page(0, 100))[-1]
+        seen = {name: str(entry[name]).replace(" ", "-") or "-" for name in expected}
+        assert seen == dict(expected), text
+    assert {tuple(entry) for entry in await home.entry_page(0, 100)} == {COLUMNS}
     assert list(await home.verify()) == []
 
 
@@ -238,4 +313,84 @@ async def test_the_story_of_limits_is_the_same_everywhere(opened):
         }
         seen = {"day": str(used.get("day", 0)), "each": str(used["each"]), "says": says}
         assert seen == dict(expected), f"row: {text}"
+    assert list(await home.verify()) == []
+
+
+# A policy is reloaded while it counts. `in-force` has each limit with what is used of it, `each` for the row's key. What a
+# limit counts goes by what it says, not by its name: one that comes or is renamed begins with what its window has used
+# already, one that goes takes nothing along. A key that takes over from another goes on in its account.
+RELOADS = """
+    # hour  step      what   key    amount | in-force                  says
+    0.0     hold      a      k          60 | day=60/100                ok
+    0.1     settle    a      k          50 | day=50/100                ok
+    0.2     hold      b      l          30 | day=80/100                ok
+    0.2     rename    day    daily       - | daily=80/100              ok
+    0.3     hold      c      k          30 | daily=80/100              over_budget
+    0.3     narrow    daily  -          70 | daily=80/70               ok
+    0.3     hold      c      k           1 | daily=80/70               over_budget
+    0.4     settle    b      l          10 | daily=60/70               ok
+    0.4     hold      c      k          10 | daily=70/70               ok
+    0.5     add       each   -          65 | daily=70/70,each=60/65    ok
+    0.5     widen     daily  -         500 | daily=70/500,each=60/65   ok
+    0.6     hold      d      k          10 | daily=70/500,each=60/65   over_budget
+    0.6     hold      d      l          40 | daily=110/500,each=50/65  ok
+    0.7     replace   k      n           - | daily=110/500,each=60/65  ok
+    0.7     hold      e      n          10 | daily=110/500,each=60/65  over_budget
+    0.7     hold      e      n           5 | daily=115/500,each=65/65  ok
+    0.8     void      e      n           0 | daily=110/500,each=60/65  ok
+    0.8     remove    each   -           - | daily=110/500             ok
+    0.9     hold      f      k          90 | daily=200/500             ok
+    0.9     remove    daily  -           - | -                         ok
+    1.0     hold      g      k         999 | -                         ok
+    1.0     void      g      k           0 | -                         ok
+    1.0     add       day    -         220 | day=200/220               ok
+    1.1     expire    f      k           0 | day=110/220               ok
+    16.1    hold      h      k         220 | day=220/220               ok
+    16.2    settle    f      k          95 | day=220/220               ok
+    16.2    settle    d      l          40 | day=220/220               ok
+    16.3    adjust    j      k         -20 | day=200/220               ok
+    16.4    settle    h      k         230 | day=210/220               ok
+"""
+REWRITES = ("rename", "narrow", "widen", "add", "remove")
+
+
+def rewritten(limits, step, what, to, amount):
+    """A policy's limits by name, after one change."""
+    match step:
+        case "rename":
+            return {to if name == what else name: replace(one, name=to) for name, one in limits.items()}
+        case "narrow" | "widen":
+            return limits | {what: replace(limits[what], amount=int(amount))}
+        case "add":
+            each = Each.KEY if what == "each" else None
+            return limits | {what: Budget(what, int(amount), Calendar(Per.DAY), each=each)}
+        case "remove":
+            return {name: one for name, one in limits.items() if name != what}
+
+
+async def test_the_story_of_reloads_is_the_same_everywhere(opened):
+    limits, ring = {"day": Budget("day", 100, Calendar(Per.DAY))}, Keyring()
+    home = await opened(tuple(limits.values()))
+    for text, given, expected in rows(RELOADS):
+        at_s, word, what, says = NOW_S + float(given["hour"]) * 3600, given["step"], given["what"], Outcome.OK
+        account = ring.account_of("red", given["key"] if given["key"] in ("l", "n") else "k")
+        if word in REWRITES:
+            limits = rewritten(limits, word, what, given["key"], given["amount"])
+            await home.rebudget(tuple(limits.values()))
+        elif word == "replace":
+            await home.apply([IssueKey(given["key"], "red", "ab" * 32, at_s, account=what)])
+            kept = [one.issued for one in await home.keys()]
+            ring = Keyring(None, [Issued(one.id, one.team, b"", 0.0, account=one.account) for one in kept])
+            account = ring.account_of("red", given["key"])
+        else:
+            step = step_of(word, what, int(given["amount"]), at_s)
+            if word in ("hold", "adjust"):
+                step = replace(step, facts=replace(RED, key=account))
+            (says,) = await home.apply([step])
+        used = {
+            name: sum(home.projection.accounts.used(one, ("red", account) if one.each else (), at_s))
+            for name, one in limits.items()
+        }
+        shown = ",".join(f"{name}={used[name]}/{one.amount}" for name, one in limits.items()) or "-"
+        assert (shown, says.value) == tuple(expected.values()), f"row: {text}\nseen: {shown} {says.value}"
     assert list(await home.verify()) == []

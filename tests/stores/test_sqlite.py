@@ -21,7 +21,9 @@ from proxy.core.riders import Begin, Finish, Own, Promise, Turn
 from proxy.core.windows import Calendar, Per
 from proxy.stores.ledger.contract import LedgerUnavailable
 from proxy.stores.ledger.sqlite import ROWS_A_TURN, CannotOpen, SqliteLedger, _in_turns
+from tests.core.test_ledger import CRASH, step_of
 from tests.stores.test_contract import BUDGETS, NOW_S, RED
+from tests.stories import rows
 
 BLUE = Facts("blue", "k", "mcp", None, "calc", "add")
 
@@ -57,6 +59,60 @@ async def test_a_restart_knows_what_was_spent_and_what_is_held(tmp_path):
     assert await again.apply([settle("c", 7)]) == [Outcome.OK]
     assert await again.verify() == []
     await again.close()
+
+
+async def test_the_story_of_a_crash_is_the_same_in_a_file(tmp_path):
+    home = await reopened(tmp_path / "ledger.db", ())
+    try:
+        for text, words, expected in rows(CRASH):
+            says = Outcome.OK
+            if words["step"] == "crash":
+                await home.close()
+                home = await reopened(tmp_path / "ledger.db", ())
+            else:
+                (says,) = await home.apply([step_of(words["step"], words["hold"], int(words["amount"]), NOW_S)])
+            books = home.projection
+            seen = (books.held.get("red", 0), books.spent.get("red", 0), books.open_holds)
+            doubt = "".join(sorted(home.unknown)) or "-"
+            assert (*map(str, seen), doubt, says.value) == tuple(expected.values()), text
+        said = [entry for entry in await home.entry_page(0, 100) if entry["who"]]
+        assert [(one["kind"], one["hold"], one["credits"], one["basis"]) for one in said] == [
+            ("settle", "h1", 12, "hand"),
+            ("settle", "h3", 0, "hand"),
+        ], "what an open hold has cost is its settlement"
+        assert await home.verify() == []
+    finally:
+        await home.close()
+
+
+async def test_a_place_is_written_once_with_the_first_hold_that_names_it_and_outlives_a_restart(tmp_path):
+    path = tmp_path / "ledger.db"
+    home = await reopened(path, ())
+    holds = [Hold(f"h{n}", RED, 1, NOW_S, f"team.yaml:{n % 3}:5") for n in range(6)]
+    await asyncio.gather(*(home.apply([hold]) for hold in holds))
+    await home.close()
+    home = await reopened(path, ())
+    await home.apply([Hold("h6", RED, 1, NOW_S, "team.yaml:2:5"), Hold("h7", RED, 1, NOW_S, "team.yaml:9:5")])
+    shown = [entry["place"] for entry in await home.entry_page(0, 100)]
+    await home.close()
+    assert shown == [*(hold.place for hold in holds), "team.yaml:2:5", "team.yaml:9:5"]
+    database = sqlite3.connect(path)
+    written = database.execute("SELECT text FROM places ORDER BY id").fetchall()
+    database.close()
+    assert written == [(f"team.yaml:{line}:5",) for line in (0, 1, 2, 9)]
+
+
+async def test_a_place_whose_commit_failed_is_written_with_the_next_hold_that_names_it(tmp_path):
+    home = await reopened(tmp_path / "ledger.db", ())
+    try:
+        await home._database.execute_fetchall("PRAGMA query_only = ON")
+        with pytest.raises(LedgerUnavailable):
+            await home.apply([Hold("a", RED, 1, NOW_S, "team.yaml:7:5")])
+        await home._database.execute_fetchall("PRAGMA query_only = OFF")
+        await home.apply([Hold("b", RED, 1, NOW_S, "team.yaml:7:5")])
+        assert [(one["hold"], one["place"]) for one in await home.entry_page(0, 9)] == [("b", "team.yaml:7:5")]
+    finally:
+        await home.close()
 
 
 STEPS = st.lists(

@@ -5,7 +5,7 @@ from typing import Any, Final
 from proxy.admin.call import Asked, Refused
 from proxy.admin.page.frame import Page, Row, choices, section, table, team_link
 from proxy.admin.page.markup import Html, tag, text
-from proxy.admin.page.words import amount, instant, span
+from proxy.admin.page.words import amount, charged_by, instant, span
 from proxy.errors import REASONS
 from proxy.observe.recent import Seen
 from proxy.server.parts import Parts
@@ -90,6 +90,13 @@ def requests_table(name: str, rows: list[dict[str, Any]], now_s: float) -> Html:
     return table(name, says, head, (_row(one, now_s) for one in rows), (7, 8, 9, 10))
 
 
+def _charged(one: dict[str, Any]) -> Html | str:
+    """The charge; what it was computed from and where its price stands is told to who points at it."""
+    shown = amount(one.get("charged"))
+    by = charged_by(one.get("basis"), one.get("place"))
+    return tag("span", shown, title=by) if by else shown
+
+
 def _row(one: dict[str, Any], now_s: float) -> Row:
     waited = f"{one['waited_s']:.2f} s" if one.get("waited_s") else "–"
     took = f"{one['dur_s']:.3f} s" if one["dur_s"] < 10 else span(one["dur_s"])
@@ -107,7 +114,7 @@ def _row(one: dict[str, Any], now_s: float) -> Row:
         one.get("ending", "–").replace("_", " "),
         one.get("cache", "–"),
         amount(one.get("held")),
-        amount(one.get("charged")),
+        _charged(one),
         waited,
         took,
         text(reason),

@@ -47,6 +47,11 @@ def place(source: str) -> Html:
     return tag("code", source.rpartition("/")[2] or "built in", title=source or None, class_="place")
 
 
+def charged_by(basis: str | None, stands: str | None) -> str:
+    """What a charge was computed from and where its price stands, such as `usage, team.yaml:7:5`; else ""."""
+    return ", ".join(dict.fromkeys(word for word in (basis, (stands or "").rpartition("/")[2]) if word))
+
+
 def size(count: int) -> str:
     """Bytes in binary units."""
     value, unit = float(count), "B"
