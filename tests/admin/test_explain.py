@@ -6,6 +6,7 @@ import orjson
 import pytest
 
 from proxy.admin.explain import NO_KEY
+from proxy.cli.live import request_line
 from proxy.config.policyfile import load_policies
 from proxy.core.ledger import Hold
 from proxy.core.policy import Policy, Team
@@ -97,6 +98,25 @@ async def test_a_tool_call_is_told_with_its_price(desk):
     assert told["ceiling"]["price"] == desk.line(7, 5)
     assert (await desk.real("/v1/mcp/calc", TOOL, {**KEY, **MCP})).status == 200
     assert [entry.credits for entry in desk.front.entries if isinstance(entry, Hold)] == [credits_of(2)]
+
+
+async def test_the_books_the_log_and_the_page_say_afterwards_which_price_a_call_was_charged_by(desk):
+    told = await desk.explained("/v1/chat/completions", CHAT)
+    assert (await desk.real("/v1/chat/completions", CHAT)).status == 200
+    assert (await desk.real("/v1/mcp/calc", TOOL, {**KEY, **MCP})).status == 200
+    priced = [desk.line(5, 5), desk.line(7, 5)]
+    assert told["ceiling"]["price"] == priced[0]
+    _, said = await desk.front.admin("GET", "/api/ledger/entries")
+    assert [(one["kind"], one["place"]) for one in said["entries"]] == [
+        (kind, place) for place in priced for kind in ("hold", "settle")
+    ]
+    assert [request["place"] for request in desk.front.requests] == priced
+    _, page = await desk.front.admin("GET", "/requests.json")
+    tool, chat = page["requests"]
+    assert [chat["place"], tool["place"]] == priced
+    assert "(usage, a.yaml:5:5)" in request_line(chat)
+    async with desk.front.client.get(f"{desk.front.running.admin_url}/requests") as answer:
+        assert 'title="usage, a.yaml:5:5"' in await answer.text()
 
 
 async def test_a_tool_of_the_server_of_all_suites_is_told_as_one_of_its_suite(desk):
