@@ -86,21 +86,25 @@ async def test_a_migrated_file_has_the_tables_of_a_new_one(script, tmp_path):
 async def test_entries_from_before_places_were_kept_say_so(script, tmp_path):
     path = made(tmp_path, script)
     home = await opened(path)
-    old = await home.entry_page(0, 100)
-    says = {"hold": "not kept", "settle": "not kept"}
-    assert [entry["place"] for entry in old] == [says.get(entry["kind"], "") for entry in old]
-    await home.apply([Hold("new", RED, 1, NOW_S, "team.yaml:7:5"), settle("new", 1)])
-    new = await home.entry_page(old[-1]["id"], 100)
-    assert [entry["place"] for entry in new] == ["team.yaml:7:5"] * 2
-    assert await home.verify() == []
-    await home.close()
+    try:
+        old = await home.entry_page(0, 100)
+        says = {"hold": "not kept", "settle": "not kept"}
+        assert [entry["place"] for entry in old] == [says.get(entry["kind"], "") for entry in old]
+        await home.apply([Hold("new", RED, 1, NOW_S, "team.yaml:7:5"), settle("new", 1)])
+        new = await home.entry_page(old[-1]["id"], 100)
+        assert [entry["place"] for entry in new] == ["team.yaml:7:5"] * 2
+        assert await home.verify() == []
+    finally:
+        await home.close()
 
 
 async def test_what_version_4_kept_beside_the_entries_is_still_there(tmp_path):
     home = await opened(made(tmp_path, VERSION_4))
-    assert [(one.route, one.model, one.density) for one in await home.learned()] == [("chat", "m", 310)]
-    assert [(kept.issued.id, kept.issued.account) for kept in await home.keys()] == [("new", "k")]
-    await home.close()
+    try:
+        assert [(one.route, one.model, one.density) for one in await home.learned()] == [("chat", "m", 310)]
+        assert [(kept.issued.id, kept.issued.account) for kept in await home.keys()] == [("new", "k")]
+    finally:
+        await home.close()
 
 
 async def test_a_copy_for_the_owner_alone_stands_beside_the_file(old):

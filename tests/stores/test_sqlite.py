@@ -89,12 +89,16 @@ async def test_a_place_is_written_once_with_the_first_hold_that_names_it_and_out
     path = tmp_path / "ledger.db"
     home = await reopened(path, ())
     holds = [Hold(f"h{n}", RED, 1, NOW_S, f"team.yaml:{n % 3}:5") for n in range(6)]
-    await asyncio.gather(*(home.apply([hold]) for hold in holds))
-    await home.close()
+    try:
+        await asyncio.gather(*(home.apply([hold]) for hold in holds))
+    finally:
+        await home.close()
     home = await reopened(path, ())
-    await home.apply([Hold("h6", RED, 1, NOW_S, "team.yaml:2:5"), Hold("h7", RED, 1, NOW_S, "team.yaml:9:5")])
-    shown = [entry["place"] for entry in await home.entry_page(0, 100)]
-    await home.close()
+    try:
+        await home.apply([Hold("h6", RED, 1, NOW_S, "team.yaml:2:5"), Hold("h7", RED, 1, NOW_S, "team.yaml:9:5")])
+        shown = [entry["place"] for entry in await home.entry_page(0, 100)]
+    finally:
+        await home.close()
     assert shown == [*(hold.place for hold in holds), "team.yaml:2:5", "team.yaml:9:5"]
     database = sqlite3.connect(path)
     written = database.execute("SELECT text FROM places ORDER BY id").fetchall()
