@@ -128,6 +128,14 @@ def public_name(suite: str, tool: str) -> str:
     return f"{_NOT_IN_NAMES.sub('_', plain)[: NAME_MAX - 11]}-{mark}"
 
 
+_MARKED: Final = re.compile(r".*-[0-9a-f]{10}", re.DOTALL)
+
+
+def owner_of(public: str) -> str | None:
+    """The one suite that could have a tool of this public name, "" for no suite; None where it may be any."""
+    return None if _MARKED.fullmatch(public) else public.partition("__")[0] if "__" in public else ""
+
+
 def stood_for(suite_tool: str) -> tuple[str, str]:
     """Suite and tool of what an alias stands for; the first dot is between them."""
     suite, _, tool = suite_tool.partition(".")

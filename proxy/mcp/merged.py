@@ -18,7 +18,7 @@ from proxy.core import jsonrpc
 from proxy.core.body import Dialect as BodyKind
 from proxy.core.newer import hinted
 from proxy.core.splice import members, splice
-from proxy.core.toollist import CALL, LIST, merged, stood_for
+from proxy.core.toollist import CALL, LIST, merged, owner_of, stood_for
 from proxy.errors import UPSTREAM, ProxyError
 from proxy.mcp import answers, local, newer
 from proxy.mcp.survey import Listed, Survey, Within
@@ -159,13 +159,22 @@ async def _hand_on(call: Call, parts: Parts, within: Within) -> web.StreamRespon
     found = _lookup(name, call, parts)
     if found is None:
         # Nobody has listed tools since the start, or this one is new.
-        await _made(call, parts, within)
+        await _look_for(name, call, parts, within)
         found = _lookup(name, call, parts)
     if found is None:
         unknown = jsonrpc.error(call.rpc_id, jsonrpc.INVALID_PARAMS, f"Unknown tool: {name[:200]}")
         return _told(call, parts, unknown)
     _give(call, *found)
     return None
+
+
+async def _look_for(name: str, call: Call, parts: Parts, within: Within) -> None:
+    """Have the suite listed that could have a tool of this name, or all of them where the name does not tell."""
+    survey = Survey(call, parts, within)
+    known = await survey.suites()
+    suite = owner_of(name)
+    may = known.suites if suite is None else [one for one in known.suites if one == suite]
+    await asyncio.gather(*map(survey.tools, may))
 
 
 def _give(call: Call, suite: str, tool: str) -> None:

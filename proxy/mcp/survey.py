@@ -29,6 +29,10 @@ Within = Callable[[Call, Parts], Awaitable[web.StreamResponse]]
 LIST_MAX_S: Final = 10.0
 """Longest wait for the list of one suite: the others must not wait for it."""
 
+HUNG_S: Final = 60.0
+AGAIN_MAX_S: Final = 1.0
+"""A suite that did not answer in time is given only so long for a minute, so that callers wait for it once."""
+
 PAGES_MAX: Final = 50
 """Pages read of one list."""
 
@@ -54,9 +58,12 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class _Told:
+    """late: it is an older answer, because there was none in time."""
+
     status: int
     body: bytes
     source: Source | None
+    late: bool = False
 
     @property
     def tree(self) -> Any:
@@ -98,18 +105,26 @@ class Survey:
         tools: list[Mapping[str, Any]] = []
         sources: list[Source | None] = []
         cursor: str | None = None
-        due_s = _now_s() + LIST_MAX_S
+        place, late = (self._call.credential, suite), False
+        longest_s = AGAIN_MAX_S if self._parts.toolbox.hung(place, _now_s()) else LIST_MAX_S
+        due_s = _now_s() + longest_s
         try:
             for _ in range(PAGES_MAX):
                 told = await self._page(suite, cursor, due_s)
                 if (page := page_of(told.body)) is None:
                     return Listed(why=told.sentence or f"the suite answered {told.status} without a list")
+                late = late or told.late
                 tools += page.tools
                 sources.append(told.source)
                 if (cursor := page.cursor) is None:
                     break
         except TimeoutError:
-            return Listed(why=f"no answer within {LIST_MAX_S:g} s")
+            self._parts.toolbox.hangs(place, _now_s() + HUNG_S)
+            return Listed(why=f"no answer within {longest_s:g} s")
+        if late:
+            self._parts.toolbox.hangs(place, _now_s() + HUNG_S)
+        else:
+            self._parts.toolbox.answers(place)
         return Listed(tools=tuple(tools), sources=tuple(sources))
 
     async def _page(self, suite: str, cursor: str | None, due_s: float) -> _Told:
@@ -129,15 +144,16 @@ class Survey:
         asking.match, asking.body = found, body
         asking.team, asking.key_id, asking.account = call.team, call.key_id, call.account
         asking.gateway_key, asking.credential = call.gateway_key, call.credential
+        late = False
         try:
             async with asyncio.timeout_at(due_s):
                 response = await self._within(asking, parts)
         except TimeoutError:
             if asking.stale is None:
                 raise
-            response = hits.serve(asking, parts, asking.stale)
+            response, late = hits.serve(asking, parts, asking.stale), True
         told = response.body if isinstance(response, web.Response) else b""
-        return _Told(response.status, told if isinstance(told, bytes) else b"", _source(asking, parts))
+        return _Told(response.status, told if isinstance(told, bytes) else b"", _source(asking, parts), late)
 
 
 def _now_s() -> float:

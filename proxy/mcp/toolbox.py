@@ -33,6 +33,7 @@ class Toolbox:
         self._suites: Final[OrderedDict[tuple[str, str], _Suite]] = OrderedDict()
         self._seen: Final[OrderedDict[tuple[str, str], bytes]] = OrderedDict()
         self._named: Final[OrderedDict[str, tuple[str, str]]] = OrderedDict()
+        self._hung: Final[dict[tuple[str, str], float]] = {}
 
     def is_new(self, credential: str, suite: str, answer: bytes) -> bool:
         """Whether an answer to `tools/list` is another one than the last; it counts as the last one from now on."""
@@ -81,3 +82,20 @@ class Toolbox:
     def named(self, public: str) -> tuple[str, str] | None:
         """Suite and tool of a public name; None for one that no list had."""
         return self._named.get(public)
+
+    def hangs(self, place: tuple[str, str], until_s: float) -> None:
+        """A suite did not list its tools in time, and need not be waited for as long until then.
+
+        place: gateway key and suite.      until_s: of the loop's clock.
+        """
+        if len(self._hung) >= SUITES_MAX:
+            self._hung.clear()
+        self._hung[place] = until_s
+
+    def answers(self, place: tuple[str, str]) -> None:
+        """A suite has listed its tools in time."""
+        self._hung.pop(place, None)
+
+    def hung(self, place: tuple[str, str], now_s: float) -> bool:
+        """Whether a suite did not list its tools in time a moment ago."""
+        return self._hung.get(place, now_s) > now_s

@@ -191,10 +191,14 @@ class Exchange:
             self.end(self._natural_ending(self.answer))
 
     def caller_left(self) -> None:
-        """Nobody waits for this answer any more: it is read on for its usage, within the bounds."""
+        """Nobody waits for this answer any more: one that may cost is read on for its usage, within the bounds."""
         if self.left or self.ending is not None:
             return
         self.left = True
+        if self.hold is None:
+            # It costs nothing, so there is nothing to learn from the rest of it.
+            self.abandon()
+            return
         loser = self._among.readers.take(self._team, self, self._among.bounds.at_once)
         if loser is not None:
             loser.abandon()

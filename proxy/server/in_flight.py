@@ -1,6 +1,8 @@
 """Calls on their way that identical ones may join."""
 
 import asyncio
+import time
+from math import inf
 from typing import Final
 
 from proxy.server.sources import Shared, SharedSource
@@ -40,15 +42,18 @@ class InFlight:
     def __init__(self) -> None:
         self._slots: Final[dict[bytes, Slot]] = {}
 
-    async def join(self, key: bytes) -> SharedSource | None:
+    async def join(self, key: bytes, age_max_s: float = inf) -> SharedSource | None:
         """A reader's view of a running exchange; None when there is none a newcomer would get every byte of.
+
+        age_max_s: one that has run for longer is left to those who wait for it already.
 
         Whoever gets None claims the place before it waits for anything else, so that the next one finds it taken.
         """
         while (slot := self._slots.get(key)) is not None:
             shared = await slot.exchange()
             if shared is not None:
-                return shared.join() if shared.joinable else None
+                hopeful = shared.joinable and shared.age_s(time.monotonic()) < age_max_s
+                return shared.join() if hopeful else None
         return None
 
     def claim(self, key: bytes) -> Slot:

@@ -3,6 +3,7 @@
 import time
 from functools import cache
 from hashlib import sha256
+from math import inf
 from typing import Final
 
 import orjson
@@ -28,6 +29,10 @@ from proxy.units import Credits
 
 Place = tuple[str, str | None, str, tuple[str | None, ...], bytes]
 """Team, gateway key of the caller, target, header lines that shape an answer, digest of the body."""
+
+
+LIST_AGE_MAX_S: Final = 10.0
+"""How long a call that costs nothing may run before identical ones are sent by themselves."""
 
 
 class Anew(Exception):
@@ -82,7 +87,9 @@ def is_fresh(call: Call, entry: Entry, parts: Parts) -> bool:
 
 async def _share(call: Call, parts: Parts) -> None:
     assert call.caching is not None
-    source = None if call.caching.steer.no_cache else await parts.in_flight.join(call.caching.key)
+    # What costs nothing is asked again rather than waited for, where the gateway seems to have forgotten it.
+    age_max_s = LIST_AGE_MAX_S if call.hold is None else inf
+    source = None if call.caching.steer.no_cache else await parts.in_flight.join(call.caching.key, age_max_s)
     if source is None:
         call.slot = parts.in_flight.claim(call.caching.key)
         return

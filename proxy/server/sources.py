@@ -86,6 +86,10 @@ class Shared:
         """True while a newcomer would get every byte."""
         return self._spool.whole and self._fault is None and not self.task.done()
 
+    def age_s(self, now_s: float) -> float:
+        """How long ago the gateway was asked; `now_s` is the monotonic clock's."""
+        return now_s - self.exchange.opened_s if self.exchange.opened_s else 0.0
+
     async def _run(self) -> None:
         try:
             self._head.set_result(await self.exchange.open())

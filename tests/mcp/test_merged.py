@@ -300,15 +300,36 @@ async def test_an_alias_stands_for_one_tool_where_the_names_of_two_would_be_writ
             assert gateway.asked[-1] == (suite, call(own))
 
 
-async def test_of_a_suite_that_hangs_the_last_list_is_given_and_one_that_never_had_one_is_named():
+async def test_of_a_suite_that_hangs_the_last_list_is_given_and_it_is_back_when_it_answers_again():
     clock, never = Clock(), asyncio.Event()
     hanging = {"old": [tool("t")], "new": [tool("t")], "well": [tool("t")]}
     async with suites(**hanging) as gateway, proxied(gateway.url, wall=clock) as front:
         await front.post("/mcp/old", listing())
         clock.at_s += 61
-        gateway.slow = {"old": [[never]], "new": [[never]]}
+        gateway.slow = {"old": [[never]], "new": [[never], [never]]}
+        # Somebody who waits for the suite itself, and goes on waiting.
+        patient = asyncio.create_task(front.post("/mcp/new", listing()))
+        await front.until(lambda: ("new", listing()) in gateway.asked)
         reply = await front.post("/mcp", listing())
         assert [one["name"] for one in reply.json["result"]["tools"]] == ["old__t", "well__t"]
         (missing,) = reply.json["result"]["_meta"]["sluicegate/unavailable"]
         assert missing == {"suite": "new", "reason": "no answer within 10 s"}
+        # Nobody waits for a list that costs nothing to learn what it used.
+        await front.until(lambda: "old" in gateway.left)
+        reply = await front.post("/mcp", listing())
+        assert [one["name"] for one in reply.json["result"]["tools"]] == ["old__t", "well__t"]
+        (missing,) = reply.json["result"]["_meta"]["sluicegate/unavailable"]
+        assert missing == {"suite": "new", "reason": "no answer within 1 s"}, "it was waited for before"
+        assert await listed(front) == ["new__t", "old__t", "well__t"]
         never.set()
+        assert (await patient).status == 200
+
+
+async def test_a_name_that_no_suite_has_is_looked_for_where_it_could_be():
+    async with suites(**TWO) as gateway, proxied(gateway.url) as front:
+        for name in ("nope__x", "nowhere", "calc__nothing"):
+            assert "Unknown tool" in (await front.post("/mcp", call(name))).json["error"]["message"]
+        assert gateway.methods == ["calc tools/list"]
+        # A name with a mark at its end may be anybody's.
+        await front.post("/mcp", call("some-0123456789"))
+        assert sorted(gateway.methods) == ["calc tools/list", "docs tools/list"]
