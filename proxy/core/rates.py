@@ -184,8 +184,13 @@ class Rates:
         return tuple(self._sent)
 
     def take_over(self, earlier: "Rates") -> None:
-        """Take up the turns that an earlier policy gave out."""
+        """Take up the turns that an earlier policy gave out, but not those of an earlier process: their rows know better.
+
+        Such a turn is not open, and nobody here has seen when it was counted.
+        """
         self.at(earlier.at(-inf))
         for turn in earlier.turns.values():
+            if turn.counted_s == inf and not turn.open:
+                continue
             self.occupy(turn, lambda slots, turn=turn: turn.counted_s + slots.span_s)  # type: ignore[misc]
         self._sent.extend(earlier.waiting_for_an_answer)

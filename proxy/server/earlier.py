@@ -12,12 +12,17 @@ from proxy.server.boot import Boot
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """One row. now_s: the clock of turns.      wall_s: the clock on the wall, at the same instant."""
+    """One row.
+
+    now_s:  the clock of turns.      wall_s: the clock on the wall, at the same instant.
+    died_s: when its process had ended at the latest, by the clock of turns.
+    """
 
     kept: KeptTurn
     boot: Boot
     now_s: float
     wall_s: float
+    died_s: float
 
     def turn(self, member_of: Callable[[str], str]) -> Turn:
         """The turn without its places. member_of: whom the gateway's limits count a credential for."""
@@ -30,12 +35,12 @@ class Earlier:
     def ends_s(self, slots: Slots) -> float:
         """When its place comes back.
 
-        A request that nobody saw end may have been written until just now, and counted a guard later. Of one that ended
+        A request that nobody saw end may have been written until its process did, and counted a guard later. Of one that ended
         the row says when it was counted at the latest, as long as the machine's clock has run since.
         """
         row, written = self.kept.turn, self.kept.written
         if written is None:
-            return self.now_s + slots.span_s + slots.guard_s
+            return self.died_s + slots.span_s + slots.guard_s
         ago_s = self.boot.age_s(row.boot_id, written.boot_s, written.at_s, slots.rate.window_s, self.wall_s)
         guard_s = 0.0 if self.boot.is_this(row.boot_id) else slots.guard_s
         return self.now_s - ago_s + slots.span_s + guard_s

@@ -57,6 +57,7 @@ class Queue:
         self._soon: asyncio.Handle | None = None
         self._watching: asyncio.Task[None] | None = None
         self._taken = 0
+        self._began_s: Final = self.now_s()
 
     @staticmethod
     def now_s() -> float:
@@ -270,7 +271,7 @@ class Queue:
         rates.at(now_s)
         for kept in rows:
             if kept.turn.id not in rates.turns:
-                earlier = Earlier(kept, self._boot, now_s, wall_s)
+                earlier = Earlier(kept, self._boot, now_s, wall_s, self._began_s)
                 rates.occupy(earlier.turn(self.member_of), earlier.ends_s)
         self.look()
 

@@ -21,7 +21,7 @@ def left_s(*, boot, window_s, ago_s=None, wall_ago_s=None):
     row = Turn("t", Facts("red", "k", "chat"), True, True, 0, WALL_S, boot, at)
     written = None if ago_s is None else TurnWritten("t", WALL_S - (wall_ago_s or ago_s), at - ago_s)
     slots = Slots(Rate("r", Counts.REQUESTS, 1, window_s), (), 1)
-    ends_s = Earlier(KeptTurn(row, written), Boot("this"), NOW_S, WALL_S).ends_s(slots)
+    ends_s = Earlier(KeptTurn(row, written), Boot("this"), NOW_S, WALL_S, NOW_S).ends_s(slots)
     guarded = ago_s is None or boot != "this"
     return ends_s - NOW_S - (slots.span_s - window_s) - (slots.guard_s if guarded else 0.0)
 
@@ -59,6 +59,6 @@ def test_a_machine_that_does_not_tell_its_starts_is_never_the_same():
     slots = Slots(Rate("r", Counts.REQUESTS, 1, MINUTE), (), 1)
     row = Turn("t", Facts("red", "k", "chat"), True, True, 0, WALL_S, "", 0.0)
     kept = KeptTurn(row, TurnWritten("t", WALL_S, 0.0))
-    assert Earlier(kept, Boot(""), NOW_S, WALL_S).ends_s(slots) <= NOW_S + slots.span_s + slots.guard_s
+    assert Earlier(kept, Boot(""), NOW_S, WALL_S, NOW_S).ends_s(slots) <= NOW_S + slots.span_s + slots.guard_s
     assert this_boot() == this_boot()
     assert 0 < Boot.since_s() <= time.clock_gettime(time.CLOCK_BOOTTIME) + 1

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import re
+import time
 from dataclasses import replace
 from math import ceil
 
@@ -273,6 +274,54 @@ async def test_a_restart_opens_no_second_burst(gateway, tmp_path, durability):
     async with restarted(gateway.url, rules, tmp_path, durability=durability) as front:
         assert (await front.get("/v1/credits")).status == 429
     assert len(gateway.journal) == 3
+
+
+def used(front):
+    """Places taken of all rates together."""
+    queued = queue(front)
+    return sum(slots.used for slots in queued.scheduler.rates.all_slots(queued.now_s()))
+
+
+async def test_a_reload_does_not_bring_back_what_an_earlier_process_gave_out_and_was_over(gateway, tmp_path):
+    rules = policy(rate(amount=3, window_s=0.5, excess=Excess.REFUSE))
+    async with restarted(gateway.url, rules, tmp_path) as front:
+        for _ in range(3):
+            assert (await front.post("/v1/chat/completions", CHAT)).status == 200
+    async with restarted(gateway.url, rules, tmp_path) as front:
+        await front.until(lambda: used(front) == 0)
+        for _ in range(2):
+            await queue(front).take_up(rules)
+            assert used(front) == 0
+        assert (await front.post("/v1/chat/completions", CHAT)).status == 200
+
+
+async def test_a_reload_keeps_what_an_earlier_process_gave_out_and_is_not_over(gateway, tmp_path):
+    rules = policy(rate(amount=3, window_s=60.0, excess=Excess.REFUSE))
+    async with restarted(gateway.url, rules, tmp_path) as front:
+        for _ in range(3):
+            assert (await front.post("/v1/chat/completions", CHAT)).status == 200
+    async with restarted(gateway.url, rules, tmp_path) as front:
+        for _ in range(2):
+            await queue(front).take_up(rules)
+            assert used(front) == 3
+        assert (await front.post("/v1/chat/completions", CHAT)).status == 429
+
+
+async def test_a_call_that_an_earlier_process_never_saw_end_is_waited_out_once(gateway, tmp_path):
+    rules = policy(rate(amount=1, window_s=0.5, excess=Excess.REFUSE))
+    async with restarted(gateway.url, rules, tmp_path) as front:
+        turn = await queue(front).take(waiter_of_red(), None, 0, lambda _: None)
+        assert turn.open
+    async with restarted(gateway.url, rules, tmp_path) as front:
+        assert used(front) == 1
+        await front.until(lambda: used(front) == 0)
+        await queue(front).take_up(rules)
+        assert used(front) == 0
+
+
+def waiter_of_red():
+    now_s = time.monotonic()
+    return Waiter("never-ended", Draw(Facts("red", "k", "chat"), ""), now_s + 5.0, asked_s=now_s)
 
 
 async def test_a_new_policy_begins_with_what_was_given_out(gateway):
