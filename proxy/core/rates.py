@@ -184,9 +184,9 @@ class Rates:
         return tuple(self._sent)
 
     def take_over(self, earlier: "Rates") -> None:
-        """Take up the turns that an earlier policy gave out, but not those of an earlier process: their rows know better.
+        """Take up the turns that an earlier policy gave out.
 
-        Such a turn is not open, and nobody here has seen when it was counted.
+        Not those of an earlier process, which are not open and were not seen to be counted: their rows know better.
         """
         self.at(earlier.at(-inf))
         for turn in earlier.turns.values():

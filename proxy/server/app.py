@@ -76,6 +76,10 @@ LAST_WORDS_S: Final = 1.0
 """What a handler gets to write its last bytes once a drain is over."""
 
 
+SETTLE_S: Final = 30.0
+"""How long the endings of a drain may take to be written; a disk that works needs milliseconds."""
+
+
 class Running:
     """A proxy that listens. Made by `start`, ended by `stop`."""
 
@@ -113,7 +117,21 @@ class Running:
         for exchange in list(self.parts.exchanges.open):
             exchange.stop()
         await self._listener.shutdown(LAST_WORDS_S)
-        await self.parts.books.written()
+        await self._settle()
+
+    async def _settle(self) -> None:
+        """Wait for the endings of what ran, but not for a ledger that takes none: their holds stay, which is safe."""
+        books = self.parts.books
+        written = asyncio.ensure_future(books.written())
+        hurry = asyncio.ensure_future(self._hurry.wait())
+        within_s = SETTLE_S if books.available else LAST_WORDS_S
+        await asyncio.wait([written, hurry], timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+        for waiting in (written, hurry):
+            waiting.cancel()
+        if books.unwritten:
+            self.parts.log.note(
+                "error", "endings_unwritten", count=books.unwritten, means="their holds stay spent until somebody says"
+            )
 
     async def _finished(self) -> None:
         await self._active.none()
@@ -228,6 +246,7 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
     ledger = doubles.ledger or await _open_ledger(settings, policy, doubles, log)
     books = Books(ledger)
     books.told = lambda why: log.note("error", "ledger_unavailable", why=why)
+    books.back = lambda: log.note("info", "ledger_back", means="it takes entries again")
     stack.push_async_callback(books.close)
     spans = SpanFile(settings.data)
     reconciler.gauge(spans.span, metrics)

@@ -22,6 +22,10 @@ RETRY_S: Final = 0.5
 """Pause before an ending that could not be written is tried again; it is kept until it is."""
 
 
+LAST_TRY_S: Final = 2 * RETRY_S
+"""How long a closing ledger is given for endings that it did not take before."""
+
+
 @dataclass(frozen=True, slots=True)
 class TeamFigures:
     """Units of 1e-8 credit."""
@@ -41,11 +45,18 @@ class Books:
         self.available = True
         self.told: Callable[[str], None] = lambda _why: None
         """Told why, once each time the ledger stops taking entries."""
+        self.back: Callable[[], None] = lambda: None
+        """Told once when it takes them again."""
 
     def _away(self, error: BaseException | None) -> None:
         if self.available:
             self.told(str(error))
         self.available = False
+
+    def _took(self) -> None:
+        if not self.available:
+            self.back()
+        self.available = True
 
     async def hold(self, hold: Hold, riders: Sequence[Rider] = ()) -> Refusal | None:
         """Commit a hold; the refusal where it does not fit a budget. Raises ProxyError when the ledger is away.
@@ -91,7 +102,7 @@ class Books:
                 "The ledger cannot take entries now, so nothing that spends is admitted. Whoever runs the proxy finds "
                 "the cause in its log.",
             ) from error
-        self.available = True
+        self._took()
         return outcomes
 
     @property
@@ -172,7 +183,7 @@ class Books:
             self._writing.add(again)
             asyncio.get_running_loop().call_later(RETRY_S, self._again, again, steps)
             return
-        self.available = True
+        self._took()
         if self._ending is not None and not self._ending.done():
             self._ending.set_result(None)
 
@@ -196,12 +207,19 @@ class Books:
         return self._store.projection.open_holds
 
     async def written(self) -> None:
-        """Wait until every ending so far is in the home."""
+        """Wait until every ending so far is in the home, however long that takes."""
         while self._writing:
             self._store.push()
             await asyncio.wait(list(self._writing))
 
+    @property
+    def unwritten(self) -> int:
+        """Endings that are not in the home yet."""
+        return len(self._writing)
+
     async def close(self) -> None:
-        """Write what is left and close the home."""
-        await self.written()
+        """Write what is left and close the home. What it does not take stays held, and is in doubt after a start."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LAST_TRY_S):
+                await self.written()
         await self._store.close()

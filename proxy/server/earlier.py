@@ -35,8 +35,8 @@ class Earlier:
     def ends_s(self, slots: Slots) -> float:
         """When its place comes back.
 
-        A request that nobody saw end may have been written until its process did, and counted a guard later. Of one that ended
-        the row says when it was counted at the latest, as long as the machine's clock has run since.
+        A request that nobody saw end may have been written until its process did, and counted a guard later. Of others
+        the row says when they were counted at the latest, as long as the machine's clock has run since.
         """
         row, written = self.kept.turn, self.kept.written
         if written is None:

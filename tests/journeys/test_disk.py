@@ -28,7 +28,8 @@ def no_room(process):
     try:
         yield
     finally:
-        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, before)
+        if process.poll() is None:
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, before)
 
 
 def answer_of(url, given):
@@ -76,4 +77,23 @@ def test_a_disk_that_fails_stops_what_spends_and_nothing_else_and_service_comes_
         assert [entry["kind"] for entry in entries].count("hold") == 3
         assert [entry["kind"] for entry in entries].count("settle") == 3, "no hold was taken in vain, none is left open"
         assert sum(target.endswith("/images/generate/") for target in gateway.targets()) == 3
+        assert program.stop() == 0
+
+
+def test_a_proxy_whose_disk_fails_can_be_stopped_and_its_calls_are_in_doubt_after_it(home, gateway):
+    with serving(home, gateway.url, "--auth", "open", "--drain", "1s") as program, httpx2.Client(timeout=30) as client:
+        url = program.url("listens on")
+        gateway.arm("slow", gate="late", times=1)
+        given = []
+        running = threading.Thread(target=answer_of, args=(url, given))
+        running.start()
+        gateway.wait_for_gate("late")
+        with no_room(program.process):
+            assert client.post(f"{url}/v1/images/generate", json=IMAGE).status_code == 503
+            gateway.open_gate("late")
+            running.join()
+            assert program.stop() == 0, "it ends by itself"
+    with serving(home, gateway.url, "--auth", "open") as program, httpx2.Client(timeout=30) as client:
+        doubts = client.get(f"{program.url('admin')}/api/ledger/doubts").json()
+        assert len(doubts["unknown"]) == 1
         assert program.stop() == 0
