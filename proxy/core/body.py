@@ -234,7 +234,7 @@ def _facts(tree: Mapping[str, Any], text_bytes: int, digest: bytes, call: Call |
         thinking_max=_thinking(tree) if dialect is Dialect.CHAT else 0,
         include_usage=isinstance(options, dict) and options.get("include_usage") is True,
         temperature_zero=type(temperature) in (int, float) and temperature == 0,
-        seeded=tree.get("seed") is not None,
+        seeded=type(tree.get("seed")) is int,
         stored=_is_set(tree, "store"),
         background=_is_set(tree, "background"),
         previous_response_id=_text(tree, "previous_response_id"),

@@ -7,11 +7,11 @@ deterministic is kept only where a rule of the policy names it; what reads or wr
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
-from proxy.core.answers import End
+from proxy.core.answers import End, Family
 from proxy.core.body import Facts as Body
 from proxy.core.facts import Facts
 from proxy.core.limits import Match
@@ -138,7 +138,7 @@ def reason_against(route: str, body: Body | None) -> str:
         return ""
     if body.n != 1:
         return "n"
-    return "" if body.temperature_zero or body.seeded else "temperature"
+    return "" if body.temperature_zero or (body.seeded and route in _SEEDED) else "temperature"
 
 
 # --- which answers are kept ---
@@ -151,13 +151,23 @@ _SIGNED: Final = re.compile(
 Some encoders of JSON write `&` as `\\u0026`, and links inside HTML have `&amp;`.
 """
 
+_SEEDED: Final = frozenset({"chat", "chatbot"})
+"""Routes whose format has a `seed`; a gateway that does not know the word answers as it likes."""
+
+_ANSWERS: Final = frozenset({Family.CHAT, Family.MESSAGES, Family.RESPONSES})
+
 _NOT_WHOLE: Final = frozenset({End.CUT, End.ERROR, End.CANCELLED, End.EOF_AFTER_FINISH})
 
 
-def keepable(status: int, meter: Meter | None, body: bytes, *, is_json: bool) -> bool:
+SEARCHED_MAX: Final = 1024 * 1024
+"""Bytes of a stream whose text is put together to look for links; longer ones are not kept."""
+
+
+def keepable(status: int, meter: Meter | None, body: bytes, *, is_json: bool, streamed: bool = False) -> bool:
     """Whether an answer that was read to its end is complete, says something other than no, and stays true.
 
-    meter: None on routes whose answers carry no usage; then the body has to be JSON with something in it.
+    meter:    None on routes whose answers carry no usage; then the body has to be JSON with something in it.
+    streamed: a stream was asked for; whoever asks for one is not given anything else.
     """
     if not 200 <= status < 300 or status == 206 or not body:
         return False
@@ -165,9 +175,42 @@ def keepable(status: int, meter: Meter | None, body: bytes, *, is_json: bool) ->
         return False
     if meter is not None and (meter.empty_answer or meter.refused):
         return False
+    if meter is not None and meter.family in _ANSWERS and (meter.streamed != streamed or not meter.said_why_it_ended):
+        return False
     if meter is None and is_json and not _says_something(body):
         return False
-    return _SIGNED.search(body) is None
+    if _SIGNED.search(body) is not None:
+        return False
+    return meter is None or not meter.streamed or not _signed_in_pieces(body)
+
+
+def _signed_in_pieces(stream: bytes) -> bool:
+    """Whether the text that a stream's events make together has such a link; no event alone need show it."""
+    if len(stream) > SEARCHED_MAX:
+        return True
+    texts: dict[str, list[str]] = {}
+    for line in stream.splitlines():
+        if line.startswith(b"data:") and line[5:].lstrip().startswith(b"{"):
+            try:
+                _gather(orjson.loads(line[5:]), texts)
+            except orjson.JSONDecodeError:
+                return True
+    return any(_SIGNED.search("".join(pieces).encode("utf-8", "surrogatepass")) for pieces in texts.values())
+
+
+def _gather(tree: Any, texts: dict[str, list[str]]) -> None:
+    """All text of a decoded event, by the names it stands under."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, list):
+            waiting += reversed(node)
+            continue
+        for name, value in node.items() if isinstance(node, dict) else ():
+            if isinstance(value, str):
+                texts.setdefault(name, []).append(value)
+            else:
+                waiting.append(value)
 
 
 def _says_something(body: bytes) -> bool:

@@ -4,6 +4,7 @@
 looks and never touches, never raises on what the gateway sends, and holds a bounded part of it.
 """
 
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
@@ -24,6 +25,13 @@ Responses begin with their id; one that stands further in is known with its whol
 _CREDITS: Final = Paths.of(("credits", "response.credits"))
 _ID: Final = Paths.of(("id", "object", "response.id"))
 _OPEN_STATUSES: Final = frozenset({"queued", "in_progress"})
+_WHOLE: Final[Mapping[Family, frozenset[str]]] = {
+    Family.CHAT: frozenset({"stop", "length", "tool_calls", "function_call"}),
+    Family.MESSAGES: frozenset({"end_turn", "max_tokens", "stop_sequence", "tool_use"}),
+    Family.RESPONSES: frozenset({"completed", "incomplete"}),
+}
+"""Why answers end that are all there is: others failed, were filtered, or go on with another call."""
+
 _REFUSALS: Final = frozenset({"refusal", "content_filter"})
 
 
@@ -67,6 +75,7 @@ class Meter:
         self._wants_id = family is Family.RESPONSES
         self._clean = True
         self._whole = False  # the JSON body was a whole object
+        self._odd = False  # an event was no JSON object, or bore the name of an error
         self._ended = False
         self._usage: Usage | None = None  # once it is final
 
@@ -107,7 +116,8 @@ class Meter:
             if self.family is Family.CHAT and event.data.rstrip() == b"[DONE]":
                 self._answer.ended = End.DONE
         elif event.data:
-            self._text(event.name, event.data)
+            whole = self._text(event.name, event.data)
+            self._odd = self._odd or not whole or event.name == b"error"
 
     def _text(self, name: bytes, text: bytes) -> bool:
         """Read one JSON text; False when it is no object."""
@@ -220,6 +230,13 @@ class Meter:
         said = self._answer
         complete = self.end not in (End.CUT, End.ERROR, End.CANCELLED)
         return said.begun and complete and not said.answered and said.status not in _OPEN_STATUSES
+
+    @property
+    def said_why_it_ended(self) -> bool:
+        """An answer has begun, nothing in it was odd, and it ended for a reason of those that whole ones have."""
+        said = self._answer
+        reason = said.status if self.family is Family.RESPONSES else said.finish_reason
+        return said.begun and not self._odd and reason in _WHOLE.get(self.family, (reason,))
 
     @property
     def at_boundary(self) -> bool:

@@ -171,6 +171,7 @@ def keeper(call: Call, parts: Parts) -> Keep:
         answer = exchange.answer
         if caching is None or not caching.key or answer is None or route is None:
             return False
+        streamed = call.facts is not None and call.facts.stream
         kept, is_json = body, answer.content_type.lower().startswith("application/json")
         headers = {low: value for name, value in answer.headers if (low := name.lower()) in KEPT_HEADERS}
         if call.mcp is not None:
@@ -178,7 +179,7 @@ def keeper(call: Call, parts: Parts) -> Keep:
             if message is None:
                 return False
             kept, headers["content-type"] = message, mcp_answers.JSON
-        if not deterministic.keepable(answer.status, exchange.meter, kept, is_json=is_json):
+        if not deterministic.keepable(answer.status, exchange.meter, kept, is_json=is_json, streamed=streamed):
             return False
         now_s = parts.wall()
         decision = caching.decision
