@@ -4,7 +4,8 @@ import orjson
 import pytest
 
 from proxy.core.answers import Family
-from proxy.core.deterministic import keepable
+from proxy.core.body import Dialect, judge
+from proxy.core.deterministic import keepable, reason_against
 from proxy.core.usage import Meter
 
 LINK = "https://files.example/a.png?X-Amz-Algorithm=AWS4{}X-Amz-Expires=600{}{}=6f2a"
@@ -48,6 +49,12 @@ SAID = {
     "responses":                    (_response(TEXT),                                          True),
     "responses, refused":           (_response({"type": "refusal", "refusal": "No."}),         False),
     "responses, filtered":          (_response(TEXT, **FILTERED),                              False),
+    "chat, at its bound":           (_chat({"content": "N"}, "length"),                        True),
+    "chat, failed":                 (_chat({"content": "N"}, "error"),                         False),
+    "chat, for no reason":          (_chat({"content": "N"}, None),                            False),
+    "chat, nothing":                ((Family.CHAT, {"object": "chat.completion"}),             False),
+    "native, goes on":              (_native("pause_turn"),                                    False),
+    "responses, goes on":           (_response(TEXT, status="in_progress"),                    False),
 }
 # fmt: on
 
@@ -75,13 +82,75 @@ STREAMS = {
 # fmt: on
 
 
-@pytest.mark.parametrize("name", STREAMS)
-def test_so_is_one_that_is_streamed(name):
-    family, events = STREAMS[name]
-    body = b"".join(b"data: %s\n\n" % orjson.dumps(event) for event in events)
-    body += b"data: [DONE]\n\n" if family is Family.CHAT else b""
+def streamed(family, events, last=b""):
+    """A whole stream and its meter. events: trees, or bytes as they are."""
+    written = (event if isinstance(event, bytes) else b"data: %s\n\n" % orjson.dumps(event) for event in events)
+    body = b"".join(written) + (b"data: [DONE]\n\n" if family is Family.CHAT else b"") + last
     meter = Meter(family, streamed=True)
     meter.feed(body)
     meter.close()
+    return meter, body
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_so_is_one_that_is_streamed(name):
+    meter, body = streamed(*STREAMS[name])
     assert meter.terminal
-    assert not keepable(200, meter, body, is_json=False)
+    assert not keepable(200, meter, body, is_json=False, streamed=True)
+
+
+# fmt: off
+def _piece(text, reason=None):
+    return {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": reason}]}
+
+
+def _delta(text):
+    return {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
+
+
+BEGIN = {"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 1}}}
+END = [{"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}},
+       {"type": "message_stop"}]
+SAID_ERROR = b'event: error\ndata: {"message":"too busy"}\n\n'
+KEPT_STREAMS = {
+    # what it is                 family           events                                                          kept
+    "chat":                     (Family.CHAT,     [_piece("No."), _piece("", "stop")],                             True),
+    "a tool call":              (Family.CHAT,     [{"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "f", "arguments": "{}"}}]}}]},
+                                                   _piece(None, "tool_calls")],                                    True),
+    "native":                   (Family.MESSAGES, [BEGIN, _delta("No."), *END],                                    True),
+    "nothing but the end":      (Family.CHAT,     [],                                                              False),
+    "no reason at its end":     (Family.CHAT,     [_piece("No.")],                                                 False),
+    "an error by its name":     (Family.CHAT,     [_piece("N"), SAID_ERROR, _piece("", "stop")],                   False),
+    "an event that is no JSON": (Family.CHAT,     [_piece("N"), b'data: {"cho\n\n', _piece("", "stop")],          False),
+    "a link in pieces":         (Family.CHAT,     [_piece("https://b.example/x?X-Amz-"), _piece("Signature=ab"),
+                                                   _piece("", "stop")],                                            False),
+    "native, link in pieces":   (Family.MESSAGES, [BEGIN, _delta("https://b.example/x?si"), _delta("g=ab"), *END], False),
+    "names alike, apart":       (Family.CHAT,     [_piece("?si"), _piece("ze=2&page"), _piece("", "stop")],        True),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("name", KEPT_STREAMS)
+def test_a_stream_is_kept_that_is_whole_and_stays_true(name):
+    family, events, kept = KEPT_STREAMS[name]
+    meter, body = streamed(family, events)
+    assert keepable(200, meter, body, is_json=False, streamed=True) is kept
+    assert not keepable(200, meter, body, is_json=False, streamed=False), "somebody who wants JSON is given JSON"
+
+
+def test_who_asks_for_a_stream_is_not_given_json():
+    family, tree = _chat({"content": "No."})
+    body = orjson.dumps(tree)
+    meter = Meter(family, streamed=False)
+    meter.feed(body)
+    meter.close()
+    assert not keepable(200, meter, body, is_json=True, streamed=True)
+
+
+def test_a_seed_counts_where_the_format_has_one():
+    seeded = judge(b'{"model":"m","messages":[],"seed":7}', Dialect.CHAT)
+    assert reason_against("chat", seeded) == ""
+    for route in ("native", "responses"):
+        assert reason_against(route, seeded) == "temperature"
+    true = judge(b'{"model":"m","messages":[],"seed":true}', Dialect.CHAT)
+    assert reason_against("chat", true) == "temperature"
