@@ -23,7 +23,7 @@ from proxy.server.parts import Parts
 from proxy.server.recall import Anew
 from proxy.server.routes import Dialect
 from proxy.server.send import refused, send
-from proxy.server.upstream import Answer, UpstreamFault
+from proxy.server.upstream import Answer, TooSlow, UpstreamFault
 
 WHOLE_MAX: Final = 4 * 1024 * 1024
 """Bytes of a JSON answer that are gathered, so that its cost can stand in the header; longer ones flow through."""
@@ -159,7 +159,7 @@ async def _whole(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse
                 return await _long(call, answer, gathered, pieces, parts)
     except UpstreamFault as fault:
         meter = call.source.exchange.meter
-        if meter is None or not meter.terminal or not gathered:
+        if meter is None or not meter.terminal or not gathered or isinstance(fault, TooSlow):
             if call.joined and not call.anew:
                 raise Anew from fault
             raise refused(call, parts, fault) from fault

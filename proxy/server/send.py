@@ -11,12 +11,13 @@ from proxy.server.admit import once_more
 from proxy.server.call import Call
 from proxy.server.parts import Parts
 from proxy.server.recall import Anew
-from proxy.server.upstream import Abandoned, Answer, Broke, NeverSent, TimedOut, UpstreamFault
+from proxy.server.upstream import Abandoned, Answer, Broke, NeverSent, TimedOut, TooSlow, UpstreamFault
 
 _REASONS: Final[Mapping[type[UpstreamFault], tuple[str, str]]] = {
     NeverSent: ("upstream_unreachable", "The gateway could not be reached; nothing was sent. Try again in a moment."),
     TimedOut: ("upstream_timeout", "The gateway did not answer in time. The call may have been charged."),
     Broke: ("upstream_broken", "The gateway's answer broke off. The call may have been charged."),
+    TooSlow: ("upstream_broken", "The answer is shared with other callers, and this one read it too slowly."),
     Abandoned: ("upstream_broken", "The answer was given up because its caller had left."),
 }
 

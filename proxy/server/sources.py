@@ -9,8 +9,8 @@ from typing import Final, Protocol
 
 from proxy.core.ledger import Ending
 from proxy.server.exchange import Exchange
-from proxy.server.spool import Spool
-from proxy.server.upstream import Answer, Broke, UpstreamFault
+from proxy.server.spool import FellBehind, Spool
+from proxy.server.upstream import Answer, Broke, TooSlow, UpstreamFault
 
 
 class Source(Protocol):
@@ -151,8 +151,11 @@ class SharedSource:
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """The bytes at this reader's pace."""
-        async for piece in self._spool.read(self._reader):
-            yield piece
+        try:
+            async for piece in self._spool.read(self._reader):
+                yield piece
+        except FellBehind as behind:
+            raise TooSlow("others waited for this reader as long as they may") from behind
         if fault := self._shared.fault():
             raise fault
 

@@ -1,8 +1,9 @@
 """The bytes of one answer, kept for many readers who each follow at their own pace.
 
 As long as everything still fits the bound, newcomers can begin at the first byte. Beyond it the oldest bytes that all
-present readers have taken are let go, nobody new may join, and the writer waits for the slowest reader, whose own write
-deadline ends it if it does not read at all.
+present readers have taken are let go, nobody new may join, and the writer waits for the slowest reader: without end
+where nobody else waits, as its own write deadline ends it, but only for `patience_s` in all while others have taken
+everything. Then whoever is that far behind loses its place, so that nobody is held up by somebody else's connection.
 """
 
 import asyncio
@@ -10,21 +11,30 @@ from collections import deque
 from collections.abc import AsyncIterator
 from typing import Final
 
+PATIENCE_S: Final = 5.0
+"""How long those who read an answer wait in all for others who do not."""
+
+
+class FellBehind(Exception):
+    """The reader lost its place: others waited for it as long as they may."""
+
 
 class Reader:
     """One reader's place: `at` counts pieces from the first."""
 
-    __slots__ = ("at",)
+    __slots__ = ("at", "dropped")
 
     def __init__(self) -> None:
         self.at = 0
+        self.dropped = False
 
 
 class Spool:
     """One writer, many readers."""
 
-    def __init__(self, bytes_max: int) -> None:
+    def __init__(self, bytes_max: int, patience_s: float = PATIENCE_S) -> None:
         """bytes_max: how far the writer may run ahead of the slowest reader, and how long newcomers may join."""
+        self._patience_s = patience_s
         self._bytes_max: Final = bytes_max
         self._pieces: Final[deque[bytes]] = deque()
         self._first = 0
@@ -74,8 +84,28 @@ class Spool:
         self._let_go()
         self._wake()
         while self._size > self._bytes_max:
-            await self._change()
+            await self._wait_for_the_slowest()
             self._let_go()
+
+    async def _wait_for_the_slowest(self) -> None:
+        end = self._first + len(self._pieces)
+        if all(reader.at < end for reader in self._readers):
+            await self._change()
+            return
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        try:
+            async with asyncio.timeout(self._patience_s):
+                await self._change()
+        except TimeoutError:
+            self._drop_the_slowest()
+        self._patience_s = max(0.0, self._patience_s - (loop.time() - began_s))
+
+    def _drop_the_slowest(self) -> None:
+        slowest = min(reader.at for reader in self._readers)
+        for reader in [reader for reader in self._readers if reader.at == slowest]:
+            reader.dropped = True
+            self._readers.discard(reader)
 
     def finish(self) -> None:
         """No more pieces will come."""
@@ -96,9 +126,9 @@ class Spool:
         self._wake()
 
     async def read(self, reader: Reader) -> AsyncIterator[bytes]:
-        """All pieces from the reader's place to the end."""
+        """All pieces from the reader's place to the end. Raises FellBehind."""
         while True:
-            while reader.at < self._first + len(self._pieces):
+            while not reader.dropped and reader.at < self._first + len(self._pieces):
                 piece = self._pieces[reader.at - self._first]
                 # The place moves once the piece was taken, so a slow reader holds on to what it is still writing.
                 yield piece
@@ -106,6 +136,8 @@ class Spool:
                 if self._size > self._bytes_max:
                     self._let_go()
                     self._wake()
+            if reader.dropped:
+                raise FellBehind
             if self._finished:
                 return
             await self._change()

@@ -14,7 +14,7 @@ from proxy.core.ledger import Ending
 from proxy.server import owning, replies
 from proxy.server.call import Call
 from proxy.server.parts import Parts
-from proxy.server.upstream import Answer, UpstreamFault
+from proxy.server.upstream import Answer, TooSlow, UpstreamFault
 
 HEARTBEAT: Final = b": heartbeat\n\n"
 STOPPED_SENTENCE: Final = "The proxy was stopped before the answer came to its end."
@@ -114,6 +114,9 @@ async def _close_stream(
     assert call.source is not None
     assert call.match is not None
     meter = call.source.exchange.meter
+    if isinstance(broke, TooSlow):
+        # The answer may have come to its end for others: here it must not look as if it had.
+        raise ConnectionResetError("the caller reads too slowly") from broke
     if call.taker is not None:
         await write(call, response, call.taker.close())
     if call.inbound.gone:

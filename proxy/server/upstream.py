@@ -61,6 +61,12 @@ class Abandoned(UpstreamFault):
     ending = Ending.CALLER_LEFT
 
 
+class TooSlow(UpstreamFault):
+    """Not the gateway's fault: this reader of a shared answer did not read, and others waited for it."""
+
+    ending = Ending.CALLER_LEFT
+
+
 @dataclass(frozen=True, slots=True)
 class Outgoing:
     """A request as the gateway gets it. target: path and query, already encoded, below the base URL."""

@@ -1,6 +1,7 @@
 """What passes through: streams byte for byte, errors with their text, and nothing that should stay behind."""
 
 import asyncio
+import contextlib
 import json
 import random
 from dataclasses import replace
@@ -389,11 +390,12 @@ async def test_calls_that_are_not_deterministic_are_never_shared(front, gateway)
     assert len(gateway.journal) == 3
 
 
-async def test_one_reader_of_a_shared_exchange_that_never_reads_stops_nobody(gateway):
+@pytest.mark.parametrize("write_timeout", ["0.5s", "60s"])
+async def test_one_reader_of_a_shared_exchange_that_never_reads_stops_nobody(gateway, write_timeout):
     """The answer is far larger than spool and socket buffers, so the writer waits for the slowest, but not for ever."""
     gateway.set_fault("big", mb=6)
     gateway.set_fault("slow", gate="head")
-    async with proxied(gateway.url, spool_bytes="64KiB", write_timeout="0.5s") as front:
+    async with proxied(gateway.url, spool_bytes="64KiB", write_timeout=write_timeout) as front:
         body = orjson.dumps({**CHAT, "temperature": 0, "stream": True})
         stuck = await Raw.open(front.address)
         stuck.writer.transport.pause_reading()
@@ -407,6 +409,9 @@ async def test_one_reader_of_a_shared_exchange_that_never_reads_stops_nobody(gat
         assert len(replies[0].body) > 6_000_000
         assert replies[0].body.endswith(b"data: [DONE]\n\n")
         assert len(gateway.journal) == 1
+        stuck.writer.transport.resume_reading()
+        with contextlib.suppress(ConnectionResetError):
+            assert not (await stuck.reader.read()).endswith(b"0\r\n\r\n"), "what was cut does not look whole"
         stuck.close()
 
 

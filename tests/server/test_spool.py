@@ -2,10 +2,11 @@
 
 import asyncio
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.server.spool import Spool
+from proxy.server.spool import FellBehind, Spool
 
 PIECES = st.lists(st.binary(min_size=1, max_size=30), max_size=20)
 
@@ -47,6 +48,37 @@ async def test_the_writer_waits_for_the_slowest_reader_and_no_longer_than_it_sta
     await writing
     spool.finish()
     assert await quick == b"a" * 20
+
+
+async def test_whoever_is_far_behind_loses_its_place_once_others_have_waited_long_enough():
+    spool, gate = Spool(10, patience_s=0.05), asyncio.Event()
+    slow, quick = spool.join(), spool.join()
+    lagging = asyncio.ensure_future(read_all(spool, slow, pause_at=1, gate=gate))
+    reading = asyncio.ensure_future(read_all(spool, quick))
+    for _ in range(20):
+        await spool.write(b"a" * 8)
+    spool.finish()
+    assert await reading == b"a" * 160
+    gate.set()
+    with pytest.raises(FellBehind):
+        await lagging
+
+
+async def test_nobody_is_dropped_where_nobody_waits_for_it():
+    spool, gate = Spool(10, patience_s=0.0), asyncio.Event()
+    readings = [asyncio.ensure_future(read_all(spool, spool.join(), pause_at=1, gate=gate)) for _ in range(2)]
+
+    async def write():
+        for _ in range(5):
+            await spool.write(b"a" * 8)
+        spool.finish()
+
+    writing = asyncio.ensure_future(write())
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert not writing.done()
+    gate.set()
+    assert await asyncio.gather(*readings) == [b"a" * 40] * 2
 
 
 async def test_newcomers_may_join_while_the_first_byte_is_still_there():
