@@ -10,7 +10,7 @@ import click
 
 from proxy.cli.flags import SettingsCommand, with_settings
 from proxy.config.problem import Problem, Problems
-from proxy.config.settings import Settings
+from proxy.config.settings import Auth, Settings
 from proxy.config.sources import load, settings_file
 
 
@@ -60,6 +60,14 @@ def judge(
         try:
             policy = load_policies(folder)
             keys = sum(len(team.keys) for team in policy.teams.values())
+            if settings is not None and settings.auth is Auth.OPEN and policy.open_team is None:
+                found.append(
+                    Problem(
+                        "auth",
+                        "callers without a key have no team, so each of their calls would be refused",
+                        "say which team is theirs with open_team: TEAM in a policy file, or run with --auth keys",
+                    )
+                )
             notes.append(f"teams: {', '.join(policy.teams)}; virtual keys: {keys}")
         except Problems as error:
             found += error.problems

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from proxy.cli.desk import desk_of, path_of, print_json, with_desk
 from proxy.cli.requests import SAMPLES, Wanted, request_for
@@ -68,6 +69,7 @@ def _asked(given: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(asked, dict):
             raise click.ClickException(f"{given['request_file']} holds no JSON object")
     elif given["path"] is not None:
+        _refuse_beside_path(given)
         body = None if given["body_file"] is None else _read(given["body_file"])
         asked = {"method": "GET" if body is None else "POST", "path": given["path"], "body": body}
     else:
@@ -75,6 +77,18 @@ def _asked(given: dict[str, Any]) -> dict[str, Any]:
         wanted = Wanted(given["model"], given["max_tokens"], target, given["tool"])
         asked = request_for(given["route"], wanted, None if given["body_file"] is None else _read(given["body_file"]))
     return {**asked, **named, "headers": {**asked.get("headers", {}), **headers}}
+
+
+def _refuse_beside_path(given: dict[str, Any]) -> None:
+    """With --path the request is what path and body say; what would be passed over in silence is refused."""
+    beside = [name for name in ("model", "suite", "tool", "chatbot", "max_tokens") if given[name] is not None]
+    if click.get_current_context().get_parameter_source("route") is not ParameterSource.DEFAULT:
+        beside.insert(0, "route")
+    if beside:
+        said = ", ".join(f"--{name.replace('_', '-')}" for name in beside)
+        raise click.UsageError(
+            f"{said} says nothing beside --path: put it into the body (--body), or leave --path out."
+        )
 
 
 def _header(line: str) -> tuple[str, str]:

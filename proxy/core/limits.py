@@ -7,6 +7,7 @@ from fnmatch import translate
 from functools import lru_cache
 from re import IGNORECASE, Pattern
 from re import compile as compiled
+from typing import Final
 
 from proxy.core.facts import Facts
 from proxy.core.windows import Calendar, Sliding
@@ -22,6 +23,24 @@ class Each(Enum):
     TOOL = "tool"
     CREDENTIAL = "credential"
     MEMBER = "member"
+
+
+_FOLDED: Final = frozenset({Each.MODEL, Each.SUITE, Each.TOOL})
+"""Names that calls spell: whoever spells one otherwise has no account of its own by that, as rules match it, too."""
+
+
+def _named(each: Each, facts: Facts) -> str:
+    """Whose account a call draws on."""
+    value = facts.value_of(each.value)
+    return value.casefold() if each in _FOLDED else value
+
+
+def _amount(amounts: Mapping[str, int], each: Each | None, group: tuple[str, ...], default: int) -> int:
+    if not amounts or not group:
+        return default
+    if each in _FOLDED:
+        return next((amount for name, amount in amounts.items() if name.casefold() == group[-1]), default)
+    return amounts.get(group[-1], default)
 
 
 class Excess(Enum):
@@ -126,12 +145,12 @@ class Budget:
         """Whose account a call draws on; keys of two teams with one name are two."""
         if self.each is None:
             return ()
-        value = facts.value_of(self.each.value)
+        value = _named(self.each, facts)
         return (facts.team, value) if self.each is Each.KEY else (value,)
 
     def amount_for(self, group: tuple[str, ...]) -> int:
         """The amount of one account."""
-        return self.amounts.get(group[-1], self.amount) if group else self.amount
+        return _amount(self.amounts, self.each, group, self.amount)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,12 +222,12 @@ class Rate:
             return ()
         if self.each is Each.MEMBER:
             return (draw.member,)
-        value = draw.facts.value_of(self.each.value)
+        value = _named(self.each, draw.facts)
         return (draw.facts.team, value) if self.each is Each.KEY else (value,)
 
     def amount_for(self, group: tuple[str, ...]) -> int:
         """The amount of one account."""
-        return self.amounts.get(group[-1], self.amount) if group else self.amount
+        return _amount(self.amounts, self.each, group, self.amount)
 
 
 def rates_of(rates: tuple[Rate, ...], draw: Draw) -> list[Rate]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from proxy.core.answers import Family
+from proxy.core.answers import End, Family
 from proxy.core.holds import OpenHold
 from proxy.core.ledger import NO_CHARGE, Charge, Ending, Figures, Settle, Void, charge
 from proxy.core.prices import FREE
@@ -182,7 +182,9 @@ class Exchange:
             return Ending.GATEWAY_REFUSED
         if self.left:
             return Ending.CALLER_LEFT
-        whole = self.meter is None or self.meter.terminal
+        meter = self.meter
+        # An error in the midst of an answer ends it for its caller, and tells what it cost only with closing figures.
+        whole = meter is None or (meter.terminal and (meter.end is not End.ERROR or meter.usage.settled))
         return Ending.ANSWERED if whole else Ending.UPSTREAM_BROKE
 
     def finish(self) -> None:

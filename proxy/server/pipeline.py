@@ -136,7 +136,7 @@ async def _through(call: Call, parts: Parts, first: int) -> web.StreamResponse:
         if call.stale is not None and refused.reason.name in _FAILURES:
             return hits.serve(call, parts, call.stale)
         return replies.refusal(call, refused, parts)
-    except ConnectionResetError:
+    except ConnectionError:
         if call.taken_back and call.source is None:
             return replies.taken_back(call, parts)
         # The caller left in the middle of its answer; there is nobody to tell.

@@ -57,7 +57,8 @@ async def recall(call: Call, parts: Parts) -> web.StreamResponse | None:
                 return hits.serve(call, parts, entry)
             call.cache_status = "sluicegate; fwd=stale"
     else:
-        call.cache_status = f"sluicegate; fwd=bypass; detail={caching.decision.detail or 'no-store'}"
+        why_not = "no-store" if caching.decision.may else caching.decision.detail
+        call.cache_status = f"sluicegate; fwd=bypass; detail={why_not}"
     if wanted.only_if_cached:
         raise ProxyError("not_in_cache", "Cache-Control: only-if-cached, and this answer is not stored or too old.")
     if call.cache_result == "miss" and not call.alone:

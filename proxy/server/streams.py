@@ -45,7 +45,7 @@ async def write(call: Call, response: web.StreamResponse, piece: bytes) -> None:
     try:
         await response.write(piece)
         call.sent_bytes += len(piece)
-    except ConnectionResetError:
+    except ConnectionError:
         assert call.source is not None
         call.source.leave()
 
@@ -87,7 +87,7 @@ async def stream(
                 break
     except UpstreamFault as fault:
         broke = fault
-    except ConnectionResetError:
+    except ConnectionError:
         call.source.leave()
         await _read_on(call, response)
     finally:

@@ -59,3 +59,11 @@ def test_json_says_the_same(capsys, folder):
 
 def test_settings_come_from_flags_too(capsys):
     assert "--auth: auth open lets everybody" in shown(capsys, "--auth", "open", "--listen", "0.0.0.0:1", code=1)
+
+
+def test_callers_who_show_no_key_need_a_team(capsys, folder):
+    (folder / "rules").mkdir()
+    (folder / "rules" / "a.yaml").write_text("teams: { red: {} }\n")
+    assert "auth: callers without a key have no team" in shown(capsys, "rules", "--auth", "open", code=1)
+    (folder / "rules" / "a.yaml").write_text("teams: { red: {} }\nopen_team: red\n")
+    assert "fine" in shown(capsys, "rules", "--auth", "open", code=0)

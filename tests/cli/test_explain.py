@@ -92,3 +92,11 @@ def test_every_sample_leads_to_its_route(name):
     found = match(asked["method"], asked["path"], segment="partner", native_header=False)
     assert not isinstance(found, Unmatched)
     assert found.route.name == name
+
+
+@pytest.mark.parametrize(
+    "beside", [("--route", "mcp"), ("--tool", "add"), ("--suite", "calc"), ("--model", "m"), ("--max-tokens", "5")]
+)
+def test_what_a_path_would_pass_over_is_refused(capsys, beside):
+    assert run_command(["explain", "--path", "/v1/mcp", *beside]) == 64
+    assert f"{beside[0]} says nothing beside --path" in capsys.readouterr().err

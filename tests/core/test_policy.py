@@ -83,3 +83,11 @@ def test_unknown_ids_are_refused_where_teams_are_told_apart(said, open_auth, own
 def test_a_policy_does_not_change():
     with pytest.raises(dataclasses.FrozenInstanceError):
         POLICY.open_team = "search"
+
+
+@pytest.mark.parametrize("name", ["delete_page", "DELETE_PAGE", " delete_page", "delete_page ", "\u200bdelete_page",
+                                  "delete\uff3fpage", "delete\u00ad_page"])  # fmt: skip
+def test_a_denied_name_is_denied_however_it_is_dressed(name):
+    team = Team("red", deny_tools=("docs.delete_page",))
+    assert not team.may_use_tool("docs", name)
+    assert team.may_use_tool("docs", "read page")
