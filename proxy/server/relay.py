@@ -22,7 +22,7 @@ from proxy.server.normalise import BINARY
 from proxy.server.parts import Parts
 from proxy.server.recall import Anew
 from proxy.server.routes import Dialect
-from proxy.server.send import refused, send
+from proxy.server.send import MAY_BE_CHARGED, refused, send
 from proxy.server.upstream import Answer, TooSlow, UpstreamFault
 
 WHOLE_MAX: Final = 4 * 1024 * 1024
@@ -69,7 +69,8 @@ def _nonsense(call: Call, what: str) -> ProxyError:
     """The answer cannot be what was asked for; the call may have been charged all the same."""
     if call.source is not None and not call.shared:
         call.source.exchange.end(Ending.UPSTREAM_BROKE)
-    return ProxyError("upstream_broken", f"The gateway answered with {what}. The call may have been charged.")
+    paid = MAY_BE_CHARGED if call.hold is not None else ""
+    return ProxyError("upstream_broken", f"The gateway answered with {what}.{paid}")
 
 
 def _in_front(call: Call) -> list[bytes]:

@@ -13,10 +13,12 @@ from proxy.server.parts import Parts
 from proxy.server.recall import Anew
 from proxy.server.upstream import Abandoned, Answer, Broke, NeverSent, TimedOut, TooSlow, UpstreamFault
 
+MAY_BE_CHARGED: Final = " The call may have been charged."
+
 _REASONS: Final[Mapping[type[UpstreamFault], tuple[str, str]]] = {
     NeverSent: ("upstream_unreachable", "The gateway could not be reached; nothing was sent. Try again in a moment."),
-    TimedOut: ("upstream_timeout", "The gateway did not answer in time. The call may have been charged."),
-    Broke: ("upstream_broken", "The gateway's answer broke off. The call may have been charged."),
+    TimedOut: ("upstream_timeout", f"The gateway did not answer in time.{MAY_BE_CHARGED}"),
+    Broke: ("upstream_broken", f"The gateway's answer broke off.{MAY_BE_CHARGED}"),
     TooSlow: ("upstream_broken", "The answer is shared with other callers, and this one read it too slowly."),
     Abandoned: ("upstream_broken", "The answer was given up because its caller had left."),
 }
@@ -54,9 +56,10 @@ def refused(call: Call, parts: Parts, fault: UpstreamFault) -> ProxyError:
     if isinstance(fault, Abandoned) and parts.state.draining:
         reason, sentence = (
             "draining",
-            "The proxy was stopped while the call was running. The call may have been charged.",
+            f"The proxy was stopped while the call was running.{MAY_BE_CHARGED}",
         )
     if isinstance(fault, NeverSent):
         pressure.failed(call, parts)
     parts.metrics.count("upstream_errors_total", call.match.route.name if call.match else "_none", reason)
-    return ProxyError(reason, sentence)
+    # Calls that hold nothing, such as lists, cost nothing.
+    return ProxyError(reason, sentence if call.hold is not None else sentence.removesuffix(MAY_BE_CHARGED))

@@ -40,8 +40,10 @@ TO_NEXT: Final[Mapping[int, str]] = {
         {schema.SINCE_4} {schema.TRIGGERS}
         PRAGMA user_version = 4;
     """,
-    # Entries keep where their price stands; those that are there already do not know it.
+    # Entries keep where their price stands; those that are there already do not know it. Rows of turns used to say when
+    # a request was written, and say now when it was counted, a second later at most.
     4: f"""
+        UPDATE turns SET written_s = written_s + 1, written_boot_s = written_boot_s + 1;
         DROP VIEW book;
         {schema.SINCE_5} {schema.TRIGGERS}
         PRAGMA user_version = 5;
