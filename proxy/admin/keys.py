@@ -115,6 +115,9 @@ def _replaced(asked: Asked, parts: Parts) -> Issued | None:
     one = _issued(key_id, parts)
     if one.state(parts.wall()) is not KeyState.ACTIVE:
         raise Refused(409, f"the key {key_id!r} is {one.state(parts.wall()).value}; issue a new one without replaces")
+    if one.revoked_s is not None:
+        until = instant_text(one.revoked_s)
+        raise Refused(409, f"the key {key_id!r} is replaced already and taken until {until}; replace the one that has")
     return one
 
 

@@ -47,7 +47,7 @@ def our_headers(call: Call, parts: Parts, *, known_charge: bool) -> dict[str, st
         "Cache-Status": call.cache_status,
         "Server-Timing": _timing(call),
     }
-    if call.upstream_status and call.waiter is not None and call.policy.rate_headers is RateHeaders.SHOW:
+    if call.waiter is not None and call.policy.rate_headers is RateHeaders.SHOW:
         openai = call.dialect in (Dialect.OPENAI, Dialect.RESPONSES)
         lines |= rate_lines(call.waiter, openai=openai, now_s=parts.queue.now_s())
     if known_charge and (call.hit is not None or call.source is not None):

@@ -72,6 +72,9 @@ async def test_a_key_that_takes_over_leaves_the_other_its_overlap(front):
     assert second["replaces"]["ends_at"] is not None
     assert await called(front, first["key"]) == ("blue", "anna")
     assert await called(front, second["key"]) == ("blue", "anna2")
+    refused = await issue(front, 409, replaces="anna", id="anna4")
+    assert "replaced already" in str(refused)
+    assert await called(front, first["key"]) == ("blue", "anna"), "the day it was promised holds"
     third = await issue(front, replaces="anna2", id="anna3")
     assert await called(front, second["key"]) == 401
     assert await called(front, third["key"]) == ("blue", "anna3")

@@ -243,6 +243,10 @@ async def test_answers_tell_what_is_left_of_the_tightest_rate(gateway):
             "2",
         )
         assert "x-ratelimit-limit-requests" not in (await front.get("/v1/credits")).headers
+        await front.post("/v1/chat/completions", CHAT)
+        refused = await front.post("/v1/chat/completions", CHAT, headers={"X-Sluicegate-Wait-Max": "0"})
+        assert refused.status == 429
+        assert refused.headers["RateLimit"].startswith('"tight";r=0;t=')
         assert "queue;dur=" in reply.headers["Server-Timing"]
     async with proxied(gateway.url, policy(*rates, rate_headers=RateHeaders.HIDE)) as front:
         assert "RateLimit" not in (await front.post("/v1/chat/completions", CHAT)).headers

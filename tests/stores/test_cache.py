@@ -141,6 +141,23 @@ async def test_a_damaged_file_is_made_anew(tmp_path, rubbish):
     await cache.close()
 
 
+@pytest.mark.parametrize("instead", ["nothing", "another file"])
+async def test_a_file_that_was_taken_away_is_made_anew_at_the_next_sweep(tmp_path, instead):
+    path = tmp_path / "cache.db"
+    cache = await SqliteCache.open(path, 4 * MIB)
+    await put(cache, an_entry(1))
+    path.rename(tmp_path / "away.db")
+    if instead == "another file":
+        path.write_bytes(b"")
+    await cache.sweep(0.0)
+    assert await cache.get(an_entry(1).key) is None
+    await put(cache, an_entry(2))
+    await cache.close()
+    again = await SqliteCache.open(path, 4 * MIB)
+    assert await again.get(an_entry(2).key) == an_entry(2)
+    await again.close()
+
+
 async def test_damage_that_shows_later_is_a_miss_and_then_a_new_file(tmp_path):
     path = tmp_path / "c.db"
     cache = await SqliteCache.open(path, 4 * MIB)

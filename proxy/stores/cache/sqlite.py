@@ -80,6 +80,7 @@ class SqliteCache:
         self._touched: dict[bytes, float] = {}
         self._writer: asyncio.Task[None] | None = None
         self._rests_until_s = 0.0
+        self._inode = 0
         self._figures: Final = _Figures()
 
     @classmethod
@@ -108,6 +109,7 @@ class SqliteCache:
                 self._database = await _opened(self._path)
             await self._measure()
             ((self._figures.entries,),) = await self._all("SELECT count(*) FROM entries")
+            self._inode = self._path.stat().st_ino
         except (sqlite3.Error, OSError):
             await self._fault()
 
@@ -229,7 +231,21 @@ class SqliteCache:
             self._figures.entries -= count
             await self._measure()
 
+    async def _look_for_file(self) -> None:
+        """A file that somebody took away is made anew; what was in it is forgotten."""
+        try:
+            there = self._path.stat().st_ino == self._inode
+        except OSError:
+            there = False
+        if self._database is not None and not there:
+            self._figures.faults += 1
+            database, self._database = self._database, None
+            with contextlib.suppress(sqlite3.Error, ValueError):
+                await database.close()
+            await self._reopen()
+
     async def sweep(self, now_s: float) -> int:
+        await self._look_for_file()
         count = await self._delete("until_s <= ?", (now_s,))
         self._figures.expired += count
         return count
