@@ -15,6 +15,7 @@ import orjson
 from proxy.core import jsonrpc
 from proxy.core.mirrored import repeated
 from proxy.core.newer import mirroring
+from proxy.core.splice import members
 from proxy.core.sse import Event, Reader
 from proxy.core.toollist import CALL, LIST, Definition, definitions, page_of
 from proxy.errors import UPSTREAM
@@ -126,7 +127,9 @@ class _Bridge:
             self._listed.update(definitions(page.tools))
 
     async def _ask(self, line: bytes, asked: dict[str, Any]) -> None:
-        name, answered = orjson.dumps(asked["id"]), False
+        # As it was written: a decoder would round an endless number.
+        written = members(line)["id"]
+        name, answered = line[written.start : written.end], False
         try:
             async for message in self._messages(line, name, self._header(asked)):
                 tree = orjson.loads(message)

@@ -157,6 +157,14 @@ async def test_each_line_is_answered_with_one_line_under_its_id(tmp_path):
         assert (await bridge.asked({"jsonrpc": "2.0", "id": 3, "method": "server/discover"}))["id"] == 3
 
 
+async def test_an_id_that_no_number_of_a_decoder_holds_comes_back_as_it_was_written(tmp_path):
+    endless = 123456789012345678901234
+    async with behind(tmp_path) as (_gateway, _front, bridge):
+        told = await bridge.asked({"jsonrpc": "2.0", "id": endless, "method": "ping"})
+        assert told["id"] == endless
+        assert "digits" in told["error"]["message"]
+
+
 async def test_progress_and_long_answers_pass_as_they_came(tmp_path):
     progress = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}}
     long = {"content": [{"type": "text", "text": "x" * 1_000_000}]}
