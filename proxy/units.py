@@ -58,7 +58,7 @@ def share_up(amount: int, part: int, whole: int) -> Credits:
     return Credits(-(-amount * part // whole))
 
 
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
+_DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d|w)")
 _SECONDS: Final = {"ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60), "h": Decimal(3600),
                    "d": Decimal(86400), "w": Decimal(604800)}  # fmt: skip
 
@@ -72,7 +72,7 @@ def seconds_of(text: str | float) -> float:
             raise ValueError(f"{text!r} is not a duration")
         return float(text)
     compact = text.strip().lower()
-    if re.fullmatch(r"\d+(\.\d+)?", compact):
+    if re.fullmatch(r"[0-9]+(\.[0-9]+)?", compact):
         return float(compact)
     parts = _DURATION.findall(compact)
     if not parts or "".join(number + unit for number, unit in parts) != compact:
@@ -80,7 +80,7 @@ def seconds_of(text: str | float) -> float:
     return float(sum(Decimal(number) * _SECONDS[unit] for number, unit in parts))
 
 
-_SIZE: Final = re.compile(r"(\d+)\s*(b|kb|mb|gb|kib|mib|gib)?")
+_SIZE: Final = re.compile(r"([0-9]+)\s*(b|kb|mb|gb|kib|mib|gib)?")
 _BYTES: Final = {"": 1, "b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "kib": 1024, "mib": 1024**2, "gib": 1024**3}
 
 

@@ -69,6 +69,12 @@ def judge(
                     )
                 )
             notes.append(f"teams: {', '.join(policy.teams)}; virtual keys: {keys}")
+            notes += [
+                f"{policy.sources[f'alias {alias}']}: aliases.{alias}: {model} is an alias, too; aliases are applied "
+                f"once, so the gateway is asked for {model} itself"
+                for alias, model in policy.aliases.items()
+                if model in policy.aliases
+            ]
         except Problems as error:
             found += error.problems
     return settings, found, notes

@@ -5,22 +5,22 @@ both of its places when it stands twice.
 """
 
 import hashlib
-import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from proxy.config import made
 from proxy.config.policymodel import FileModel, TeamModel, UnpricedModel, model_at
 from proxy.config.problem import Problem, Problems, did_you_mean
-from proxy.config.salvage import Salvage, Steps, named, salvage, whole
-from proxy.config.yamlfile import YamlFile, read_yaml
+from proxy.config.salvage import MERGED, Salvage, named, salvage, whole
+from proxy.config.sentences import faults_of
+from proxy.config.yamlfile import YamlFile, parse_yaml
+from proxy.config.yamltree import Fault, Steps, nulls
 from proxy.core.deterministic import CacheRule
-from proxy.core.limits import Budget, Rate
+from proxy.core.limits import Budget, Each, Rate
 from proxy.core.policy import DEFAULT_POLICY, WAIT_MAX_S, KeyRef, Policy, Team, credential_of_digest
 from proxy.core.prices import PriceTable, Rule
 
@@ -51,7 +51,7 @@ def load_policies(folder: Path) -> Policy:
     if merged.switches.get("gateway_limits") == "own":
         for copy in copies:
             merged.read(copy)
-    elif not merged.blind:
+    elif "gateway" not in merged.blind:
         merged.add_gateway()
     merged.check()
     if merged.problems:
@@ -87,34 +87,49 @@ class _Merged:
     aliases: dict[str, str] = field(default_factory=dict)
     tool_aliases: dict[str, str] = field(default_factory=dict)
     cache: list[CacheRule] = field(default_factory=list)
+    cached: list[tuple[str, str, str]] = field(default_factory=list)
+    """Places, paths and teams of cache rules."""
     places: dict[tuple[str, ...], str] = field(default_factory=dict)
-    blind: bool = False
-    """Something in the files could not be read at all, so nobody knows what is missing."""
+    blind: set[str] = field(default_factory=set)
+    """Kinds of things of which some could not be read at all, so nobody knows what is missing."""
 
     def read(self, path: Path) -> None:
         self.files += 1
         try:
-            file = read_yaml(path)
+            file = parse_yaml(path)
         except Problems as error:
             self.problems += error.problems
-            self.blind = True
+            self.blind |= _EVERYTHING
             return
-        try:
-            self._take(file, FileModel.model_validate(file.tree), whole(file.tree))
-        except ValidationError as error:
-            self.problems += _problems(file, error)
-            self._take_sound(file, [steps for steps, _ in _faults(error)])
+        # What only keys given twice hide is told with the rest, and what such keys define is there.
+        found = [(part, *_judged(part)) for part in file.parts()]
+        faults = [fault for _, _, faults in found for fault in faults]
+        for steps, variant in file.variants():
+            faults += [fault for fault in _judged(variant)[1] if fault.steps[: len(steps)] == steps]
+        self.problems += [file.problem(fault) for fault in sorted(faults, key=lambda fault: fault.at)]
+        for part, model, said in found:
+            if part is not file and part.tree.keys().isdisjoint(MERGED):
+                continue
+            broken = [fault.steps for fault in said if fault.breaks]
+            if model is not None and not broken:
+                self._take(part, model, whole(part.tree))
+            else:
+                self._take_sound(part, broken)
 
     def _take_sound(self, file: YamlFile, faults: list[Steps]) -> None:
         """Take what no fault is in, and the names of the rest: what a broken item would have defined is not missing."""
+        if () in faults:
+            self.blind |= _EVERYTHING
+        faults = [steps for steps in faults if steps]
         rest = salvage(file.tree, faults)
         for thing, steps, title in named(file.tree, faults):
             self._first(thing, file.place(steps), title)
-        self.blind = self.blind or any(_may_define(name) for name in rest.broken)
+        for name in rest.broken:
+            self.blind |= _defined_by(name)
         try:
             model = FileModel.model_validate(rest.tree)
         except ValidationError:
-            self.blind = True  # what is wrong was told already
+            self.blind |= _EVERYTHING  # what is wrong was told already
             return
         self._take(file, model, rest)
 
@@ -139,6 +154,9 @@ class _Merged:
             self.rules.append(made.rule(price, file.place(["prices", index])))
         for index, kept in zip(rest.places("cache", len(model.cache)), model.cache, strict=True):
             self.cache.append(made.cache_rule(kept, file.place(["cache", index])))
+            if kept.match.team is not None:
+                place = file.place(["cache", index, "match", "team"])
+                self.cached.append((place, f"cache.{index}.match.team", kept.match.team))
         for alias, stands_for in model.aliases.items():
             self._first(("alias", alias), file.place(["aliases", alias]), f"aliases.{alias}: the alias")
             self.aliases[alias] = stands_for
@@ -162,30 +180,48 @@ class _Merged:
 
     def check(self) -> None:
         """What can be judged only when all files are read."""
-        wanted = self.switches.get("open_team")
-        known = {thing[1] for thing in self.places if thing[0] == "team"} or DEFAULT_POLICY.teams.keys()
-        if wanted is not None and wanted not in known and not self.blind:
-            do = did_you_mean(wanted, known)
-            self.problems.append(Problem(self.places["open_team",], f"open_team: there is no team {wanted!r}", do))
+        if (wanted := self.switches.get("open_team")) is not None:
+            self._check_teams([(self.places["open_team",], "open_team", wanted)])
+        self._check_teams(self.cached)
         for first, second in PriceTable(tuple(self.rules)).ties():
             what = f"prices: {second.pattern!r} is priced at {first.price.source} already"
             self.problems.append(Problem(second.price.source, what, "take one of them out"))
-        self._check_limits("budget", {one.name: (one.match.team, one.instead_of, one.source) for one in self.budgets})
-        self._check_limits("rate", {one.name: (one.match.facts.team, one.instead_of, one.source) for one in self.rates})
+        self._check_limits("budget", [(one, one.match.team) for one in self.budgets])
+        self._check_limits("rate", [(one, one.match.facts.team) for one in self.rates])
+        for ring in _rings(self.aliases):
+            what = f"aliases.{ring[0]}: stands for itself in the end ({' → '.join([*ring, ring[0]])})"
+            self.problems.append(Problem(self.places["alias", ring[0]], what, "say a model of the gateway's"))
 
-    def _check_limits(self, kind: str, limits: dict[str, tuple[str | None, str | None, str]]) -> None:
-        """Names that limits mention have to be there."""
-        if self.blind:
-            return
-        known = {thing[1] for thing in self.places if thing[0] == "team"} or DEFAULT_POLICY.teams.keys()
-        others = limits.keys() | {thing[1] for thing in self.places if thing[0] == kind}
-        for name, (team, instead_of, source) in limits.items():
-            if team is not None and team not in known:
-                what = f"{kind}s.{name}.match.team: there is no team {team!r}"
-                self.problems.append(Problem(source, what, did_you_mean(team, known)))
-            if instead_of is not None and instead_of not in others - {name}:
-                what = f"{kind}s.{name}.instead_of: there is no other {kind} {instead_of!r}"
-                self.problems.append(Problem(source, what, did_you_mean(instead_of, others)))
+    def _known_teams(self) -> Collection[str]:
+        return {thing[1] for thing in self.places if thing[0] == "team"} or DEFAULT_POLICY.teams.keys()
+
+    def _check_teams(self, mentioned: Iterable[tuple[str, str, str]]) -> None:
+        """mentioned: places, paths, and the teams that are named there."""
+        teams = self._known_teams()
+        for place, path, name in mentioned:
+            if name not in teams and "team" not in self.blind:
+                what = f"{path}: there is no team {name!r}"
+                self.problems.append(Problem(place, what, did_you_mean(name, teams)))
+
+    def _check_limits(self, kind: str, limits: Iterable[tuple[Budget | Rate, str | None]]) -> None:
+        """Names that limits mention have to be there. Keys may be issued by command, so theirs may be any."""
+        taken = {one.name: (one.instead_of, one.source) for one, _ in limits}
+        others = taken.keys() | {thing[1] for thing in self.places if thing[0] == kind}
+        for limit, team in limits:
+            path = f"{kind}s.{limit.name}"
+            if team is not None:
+                self._check_teams([(limit.source, f"{path}.match.team", team)])
+            if limit.each is Each.TEAM:
+                self._check_teams((limit.source, f"{path}.amounts.{name}", name) for name in limit.amounts)
+            instead_of = limit.instead_of
+            if instead_of is not None and instead_of not in others - {limit.name} and kind not in self.blind:
+                what = f"{path}.instead_of: there is no other {kind} {instead_of!r}"
+                rest = others - {limit.name}
+                do = did_you_mean(instead_of, rest) if rest else "leave it out"
+                self.problems.append(Problem(limit.source, what, do))
+        for ring in _rings({name: other for name, (other, _) in taken.items() if other is not None and other != name}):
+            what = f"{kind}s.{ring[0]}.instead_of: takes over from itself in the end ({' → '.join([*ring, ring[0]])})"
+            self.problems.append(Problem(taken[ring[0]][1], what, "take one instead_of out"))
 
     def policy(self) -> Policy:
         switches = {name: value for name, value in self.switches.items() if value is not None}
@@ -244,55 +280,51 @@ class _Merged:
 
 _OF_KEYS: Final = frozenset({"id", "digest"})
 
-MERGED: Final = frozenset({"teams", "budgets", "rates", "members", "prices", "aliases", "tool_aliases", "cache"})
-"""What files add to one another; everything else is said once."""
+_EVERYTHING: Final = frozenset({"team", "budget", "rate", "gateway"})
+_DEFINING: Final[Mapping[str, frozenset[str]]] = {
+    "teams": frozenset({"team"}),
+    "budgets": frozenset({"budget"}),
+    "rates": frozenset({"rate"}),
+    "gateway_limits": frozenset({"rate", "gateway"}),
+}
+"""What others name, by the name at the top of a file that defines it."""
 
 
-_DEFINING: Final = frozenset({"teams", "budgets", "rates", "gateway_limits"})
-"""What others name."""
+def _defined_by(name: str) -> frozenset[str]:
+    """What a name at the top of a file defines, or would if it were not misspelt."""
+    near = did_you_mean(name, FileModel.model_fields)
+    return next((kinds for word, kinds in _DEFINING.items() if word == name or f"mean {word}?" in near), frozenset())
 
 
-def _may_define(name: str) -> bool:
-    """Whether a name at the top of a file is one of those, or one of them misspelt."""
-    return name in _DEFINING or any(word in did_you_mean(name, FileModel.model_fields) for word in _DEFINING)
+def _judged(file: YamlFile) -> tuple[FileModel | None, list[Fault]]:
+    """What a file says, None where its shape does not let it, and what is wrong in it, each place once."""
+    faults = list(file.read.faults)
+    told = {fault.steps for fault in faults if fault.covers}
+    more = [Fault(steps, file.position(steps), *_EMPTY) for steps in nulls(file.tree)]
+    model = None
+    try:
+        model = FileModel.model_validate(file.tree)
+    except ValidationError as error:
+        more += faults_of(file, error, lambda steps: model_at(steps).model_fields)
+    for fault in more:
+        if not any(fault.steps[:end] in told for end in range(1, len(fault.steps) + 1)):
+            faults.append(fault)
+            told.add(fault.steps)
+    return model, faults
 
 
-def _faults(error: ValidationError) -> list[tuple[Steps, ErrorDetails]]:
-    # A fault in a key of a mapping is marked by a last step that is no key of the file.
-    return [(tuple(step for step in fault["loc"] if step != "[key]"), fault) for fault in error.errors()]
+_EMPTY: Final = ("is empty", "say something, or leave it out; [] is an empty list and {} an empty mapping")
 
 
-def _problems(file: YamlFile, error: ValidationError) -> Iterator[Problem]:
-    for steps, fault in sorted(_faults(error), key=lambda found: file.position(found[0])):
-        path = ".".join(str(step) for step in steps)
-        what, do = _sentence(steps, fault)
-        yield Problem(file.place(steps), f"{path}: {what}", do)
-
-
-def _sentence(steps: tuple[str | int, ...], fault: ErrorDetails) -> tuple[str, str]:
-    """What is wrong and what to do, for one fault that pydantic found."""
-    written = fault.get("input")
-    match fault["type"]:
-        case "extra_forbidden":
-            model = model_at(steps[:-1])
-            return "is not known", did_you_mean(str(steps[-1]), model.model_fields)
-        case "missing":
-            return "is missing", ""
-        case "enum":
-            words = [word.strip("'") for word in re.split(", | or ", fault["ctx"]["expected"])]
-            return f"{written!r} is not one of {', '.join(words)}", ""
-        case "model_type" | "dict_type":
-            return "expected keys and values", ""
-        case "tuple_type":
-            return "expected a list", ""
-        case "string_type":
-            return f"expected text, not {written!r}", 'write it in quotes ("…")'
-        case "string_pattern_mismatch" if steps[-1] == "sha256":
-            return "is not a SHA-256 digest: 64 hexadecimal digits", ""
-        case "string_pattern_mismatch":
-            return "is not a name: letters, digits and . _ - , at most 64, the first a letter or digit", ""
-        case "value_error":
-            return str(fault["ctx"]["error"]), ""
-        case _:
-            message = fault["msg"]
-            return message[0].lower() + message[1:], ""
+def _rings(leads_to: Mapping[str, str]) -> Iterator[list[str]]:
+    """Names that lead back to themselves: each ring once, from the name that was met first."""
+    seen: set[str] = set()
+    for name in leads_to:
+        way: list[str] = []
+        at: str | None = name
+        while at is not None and at not in seen:
+            seen.add(at)
+            way.append(at)
+            at = leads_to.get(at)
+        if at in way:
+            yield way[way.index(at) :]

@@ -4,12 +4,18 @@ Everything is strict: text is text, a number is a number, an unknown word is a p
 become no limit.
 """
 
-from datetime import UTC, date, datetime, time
+import re
+from datetime import UTC, datetime
+from decimal import Context, Decimal
+from difflib import get_close_matches
 from typing import Annotated, Any, Final, Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
+from proxy.config.problem import did_you_mean
+from proxy.core.facts import ROUTES
+from proxy.core.jsonrpc import METHODS
 from proxy.core.limits import Each, Excess
 from proxy.core.policy import (
     Balance,
@@ -26,15 +32,25 @@ from proxy.core.policy import (
 )
 from proxy.core.pricing import Estimate
 from proxy.core.windows import Per
-from proxy.units import Credits, credits_of, seconds_of
+from proxy.units import CREDITS_MAX, Credits, credit_text, credits_of, listed, seconds_of
 
 NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 """Names of teams and keys: they become labels, log fields and file names."""
 
 
+_DURATION: Final = re.compile(r"((0|[1-9][0-9]*)(\.[0-9]+)?(ms|s|m|h|d|w)?)+")
+
+
 def _duration(value: Any) -> Any:
-    # pydantic shows the message of a ValueError; anything that is no text or number it judges itself.
-    return seconds_of(value) if isinstance(value, str | int | float) else value
+    do = "write digits and one of ms, s, m, h, d, w, such as 30s or 1h30m"
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError("a duration is a number of seconds or text such as 30s", do)
+    if isinstance(value, str) and not _DURATION.fullmatch(value.lower()):
+        raise ValueError(f"{value!r} is not a duration", do)
+    try:
+        return seconds_of(value)
+    except ValueError as error:
+        raise ValueError(str(error), do) from None
 
 
 Name = Annotated[str, Field(strict=True, pattern=NAME)]
@@ -47,16 +63,20 @@ Duration = Annotated[
 
 def _instant(value: Any) -> Any:
     """Seconds since the epoch. A day begins at its midnight in UTC; a time without a zone is UTC."""
+    do = "write a day or an instant, such as 2027-01-31 or 2027-01-31T18:00:00+09:00"
+    if not isinstance(value, str):
+        raise ValueError(f"{_word(value)} is no instant", do)
     try:
-        if isinstance(value, str):
-            value = datetime.fromisoformat(value)
-    except ValueError:
-        raise ValueError(f"{value!r} is no instant, such as 2027-01-31 or 2027-01-31T18:00:00+09:00") from None
-    if isinstance(value, date) and not isinstance(value, datetime):
-        value = datetime.combine(value, time())
-    if not isinstance(value, datetime):
-        raise ValueError("expected an instant, such as 2027-01-31 or 2027-01-31T18:00:00+09:00")
-    return (value if value.tzinfo is not None else value.replace(tzinfo=UTC)).timestamp()
+        found = datetime.fromisoformat(value)
+    except ValueError as error:
+        # Python's own sentence says no more than this unless it is about a day that no calendar has.
+        why = "" if "isoformat" in str(error) else f" ({error})"
+        raise ValueError(f"{value!r} is no instant{why}", do) from None
+    return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()
+
+
+def _word(value: Any) -> str:
+    return "this" if isinstance(value, list | dict) else str(value).lower() if value is None else repr(value)
 
 
 Instant = Annotated[
@@ -79,30 +99,98 @@ class KeyModel(_Model):
     expires: Instant | None = None
 
 
+_AMOUNT: Final = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_AMOUNT_DO: Final = "write an amount of credits in digits with a point, such as 3000 or 0.25"
+PLACES: Final = 8
+"""Decimals that an amount has at most: money is kept in units of 1e-8 credit."""
+
+
 def _amount(value: Any) -> Any:
-    """Credits from a whole number or from text; a number with a point has been rounded by the reader already."""
-    if isinstance(value, bool) or value is None:
-        raise ValueError("expected an amount of credits, such as 3000 or 0.25")
-    if isinstance(value, float):
-        # The YAML reader keeps the digits as they were written.
-        value = str(value)
-    if isinstance(value, int | str):
-        return credits_of(str(value))
-    return value
+    """Credits from a number or from text, exactly as they stand in the file."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError(f"expected an amount of credits, not {_word(value)}", _AMOUNT_DO)
+    # A number with a point knows the digits it was written in.
+    text = str(value)
+    if not _AMOUNT.fullmatch(text):
+        raise ValueError(f"{value!r} is not an amount of credits", _AMOUNT_DO)
+    try:
+        amount = credits_of(text)
+    except ValueError:
+        most = credit_text(CREDITS_MAX)
+        raise ValueError(f"{text} is not an amount between 0 and {most} credits", _AMOUNT_DO) from None
+    if amount != Decimal(text).scaleb(PLACES, Context(prec=60)):
+        raise ValueError(f"{text} has more than {PLACES} decimals, the most that an amount has", "write fewer")
+    return amount
 
 
 def _zone(value: Any) -> Any:
+    do = "write the name of one, such as Asia/Seoul"
     if not isinstance(value, str):
-        raise ValueError('expected the name of a time zone, such as "Asia/Seoul"')
+        raise ValueError(f"{_word(value)} is no time zone", do)
     try:
         return ZoneInfo(value)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(f"{value!r} is no time zone, such as Asia/Seoul") from None
+        near = get_close_matches(value, available_timezones(), n=1, cutoff=0.8)
+        raise ValueError(f"{value!r} is no time zone", f"did you mean {near[0]}?" if near else do) from None
 
 
 def _ids(value: Any) -> Any:
-    return [str(item) if isinstance(item, int) and not isinstance(item, bool) else item for item in value] \
-        if isinstance(value, list | tuple) else value  # fmt: skip
+    return [str(item) if type(item) is int else item for item in value] if isinstance(value, list | tuple) else value
+
+
+def _share(value: Any) -> Any:
+    if type(value) is int or isinstance(value, float):
+        if 1 < value <= 100:
+            do = f"write {value / 100:g} for {value!r} %"
+            raise ValueError(f"{value!r} is more than the whole amount, which is 1", do)
+        if not 0 < value <= 1:
+            do = "write more than 0 and at most 1, such as 0.5 for half"
+            raise ValueError(f"{value!r} is no share of the amount", do)
+    return value
+
+
+def _literal(value: Any) -> Any:
+    """One name, compared as it stands: a pattern would fit nothing."""
+    if isinstance(value, str) and re.search(r"[*?\[]", value):
+        do = "write the name; patterns are for models and tools"
+        raise ValueError(f"{value!r} is a pattern, and here stands one name", do)
+    return value
+
+
+def _route(value: Any) -> Any:
+    if isinstance(value, str) and value not in ROUTES:
+        raise ValueError(f"there is no route {value!r}", did_you_mean(value, ROUTES))
+    return value
+
+
+def _method(value: Any) -> Any:
+    """A method of MCP. Callers and suites can have some of their own, so only what is near a known one is misspelt."""
+    if isinstance(value, str) and value not in METHODS:
+        near = get_close_matches(value, sorted(METHODS), n=1, cutoff=0.8)
+        if near or not re.fullmatch(r"[A-Za-z$][\w.$-]*(/[\w.$-]+)+", value):
+            do = f"did you mean {near[0]}?" if near else did_you_mean(value, METHODS)
+            raise ValueError(f"{value!r} is no method of MCP", do)
+    return value
+
+
+def _unpriced(value: Any) -> Any:
+    if value == "refuse":
+        return None
+    if not isinstance(value, dict):
+        raise ValueError(f"{_word(value)} is not what can be said here", "write refuse, or { hold: 100 }")
+    return value
+
+
+def _group(value: Any) -> Any:
+    if (type(value) is int and value >= 1) or (isinstance(value, str) and value):
+        return value
+    raise ValueError(f"{_word(value)} is no member group", "write its id, such as 12, or its name")
+
+
+def _say(*sentences: str | Literal[False]) -> None:
+    """Raise ValueError with all that hold."""
+    if found := [sentence for sentence in sentences if sentence]:
+        raise ValueError("; ".join(found))
 
 
 Amount = Annotated[
@@ -122,13 +210,19 @@ Ids = Annotated[Globs, BeforeValidator(_ids), WithJsonSchema({"type": "array", "
 IdGlob = Annotated[
     Glob, BeforeValidator(lambda value: str(value) if type(value) is int else value), WithJsonSchema(_ID_SCHEMA)
 ]
-Share = Annotated[float, Field(gt=0, le=1)]
+Share = Annotated[float, BeforeValidator(_share), Field(strict=True, gt=0, le=1)]
+Literally = Annotated[Glob, BeforeValidator(_literal)]
+LiteralId = Annotated[IdGlob, BeforeValidator(_literal)]
+Route = Annotated[str, BeforeValidator(_route), Field(strict=True), WithJsonSchema({"enum": sorted(ROUTES)})]
+Method = Annotated[Glob, BeforeValidator(_method)]
 Tokens = Annotated[int, Field(strict=True, ge=1, le=100_000_000)]
 
 
-ToolAlias = Annotated[str, Field(strict=True, pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]|_[A-Za-z0-9-])*$", max_length=64)]
+TOOL_ALIAS: Final = r"^[A-Za-z0-9]([A-Za-z0-9-]|_[A-Za-z0-9-])*$"
 """Two underscores stand between suite and tool in the names that are made."""
-SuiteTool = Annotated[str, Field(strict=True, pattern=r"^[^.\s]+\..+$", max_length=200)]
+ToolAlias = Annotated[str, Field(strict=True, pattern=TOOL_ALIAS, max_length=64)]
+SUITE_TOOL: Final = r"^[^.\s]+\..+$"
+SuiteTool = Annotated[str, Field(strict=True, pattern=SUITE_TOOL, max_length=200)]
 
 
 class ToolsModel(_Model):
@@ -147,11 +241,11 @@ class TeamModel(_Model):
     cache: CacheScope = CacheScope.TEAM
     cache_control: Steering = Steering.HONOUR
     # Of the tenant's member groups, by id or by name in either language.
-    group: Annotated[int, Field(strict=True, ge=1)] | Annotated[str, Field(strict=True, min_length=1)] | None = None
+    group: Annotated[Any, BeforeValidator(_group), WithJsonSchema({"type": ["integer", "string"]})] = None
     # Seconds. Beyond an hour every caller has long given up.
     wait_max: Annotated[Duration, Field(ge=0, le=3600)] | None = None
     # Share against other teams where they compete for turns.
-    weight: Annotated[float, Field(gt=0, le=1000)] = 1.0
+    weight: Annotated[float, Field(strict=True, gt=0, le=1000)] = 1.0
 
 
 class MatchModel(_Model):
@@ -160,16 +254,16 @@ class MatchModel(_Model):
     team: Name | None = None
     key: Name | None = None
     model: Glob | None = None
-    route: Glob | None = None
-    suite: Glob | None = None
+    route: Route | None = None
+    suite: Literally | None = None
     tool: Glob | None = None
-    chatbot: IdGlob | None = None
+    chatbot: LiteralId | None = None
 
 
 class RateMatchModel(MatchModel):
     """What calls on their way have besides what an entry of the ledger keeps of them."""
 
-    method: Glob | None = None
+    method: Method | None = None
     reserves: Annotated[bool, Field(strict=True)] | None = None
     spends: Annotated[bool, Field(strict=True)] | None = None
 
@@ -192,16 +286,14 @@ class BudgetModel(_Model):
 
     @model_validator(mode="after")
     def _one_window(self) -> "BudgetModel":
-        if (self.per is None) == (self.within is None):
-            raise ValueError("say either per (hour, day, week, month, total) or within (such as 24h)")
-        if self.timezone is not None and self.per is None:
-            raise ValueError("timezone goes with per; a sliding window has none")
-        if self.amounts and self.each is None:
-            raise ValueError("amounts goes with each: it names single values of it")
-        if self.excess is Excess.WAIT:
-            raise ValueError("a budget cannot wait: say refuse or warn")
-        if self.each is Each.MEMBER:
-            raise ValueError("a budget knows no members: say each: credential")
+        _say(
+            (self.per is None) == (self.within is None)
+            and "say either per (hour, day, week, month, total) or within (such as 24h)",
+            self.timezone is not None and self.per is None and "timezone goes with per; a sliding window has none",
+            bool(self.amounts) and self.each is None and "amounts goes with each: it names single values of it",
+            self.excess is Excess.WAIT and "a budget cannot wait: say refuse or warn",
+            self.each is Each.MEMBER and "a budget knows no members: say each: credential",
+        )
         return self
 
 
@@ -226,12 +318,14 @@ class RateModel(_Model):
 
     @model_validator(mode="after")
     def _one_kind(self) -> "RateModel":
-        if sum(given is not None for given in (self.requests, self.tokens, self.in_flight)) != 1:
-            raise ValueError("say exactly one of requests, tokens and in_flight")
-        if (self.within is None) == (self.in_flight is None):
-            raise ValueError("requests and tokens are counted within a time (such as 60s), in_flight is not")
-        if self.amounts and self.each is None:
-            raise ValueError("amounts goes with each: it names single values of it")
+        kinds = sum(given is not None for given in (self.requests, self.tokens, self.in_flight))
+        _say(
+            kinds != 1 and "say exactly one of requests, tokens and in_flight",
+            kinds == 1
+            and (self.within is None) == (self.in_flight is None)
+            and "requests and tokens are counted within a time (such as 60s), in_flight is not",
+            bool(self.amounts) and self.each is None and "amounts goes with each: it names single values of it",
+        )
         return self
 
 
@@ -268,13 +362,34 @@ class PriceModel(_Model):
 
     @model_validator(mode="after")
     def _one_kind(self) -> "PriceModel":
-        if sum(name is not None for name in (self.models, self.chatbots, self.suites)) != 1:
-            raise ValueError("name exactly one of models, chatbots and suites")
-        if not any(getattr(self, name) is not None for name in PRICED):
-            raise ValueError("says no price")
+        kinds = [word for word in ("models", "chatbots", "suites") if getattr(self, word) is not None]
+        said = [word for word in PRICED if getattr(self, word) is not None]
+        for_calls = len(kinds) == 1 and kinds != ["models"]
+        text = [word for word in _TEXT if getattr(self, word) is not None]
+        beside = [word for word in _BESIDE if getattr(self, word) is not None]
+        _say(
+            len(kinds) != 1 and "name exactly one of models, chatbots and suites",
+            not said and "says no price",
+            for_calls
+            and bool(said)
+            and [*said, *beside] != ["per_call"]
+            and f"{kinds[0]} are priced by the call: say per_call, and leave out "
+            + listed(word for word in (*said, *beside) if word != "per_call"),
+            not for_calls
+            and len(text) == 1
+            and f"says {text[0]} alone, and the other would be free: say {_TEXT[1 - _TEXT.index(text[0])]} too, 0 where"
+            " it costs nothing (as the output of speech does)",
+            not for_calls
+            and bool(said)
+            and not text
+            and bool(beside)
+            and f"{listed(beside)} goes with input_per_million and output_per_million",
+        )
         return self
 
 
+_TEXT: Final = ("input_per_million", "output_per_million")
+_BESIDE: Final = ("cached_input_per_million", "cache_write_per_million")
 PRICED: Final = (
     "input_per_million", "output_per_million", "per_image", "per_video", "per_call",
 )  # fmt: skip
@@ -282,6 +397,20 @@ PRICED: Final = (
 
 class UnpricedModel(_Model):
     hold: Amount
+
+
+_UNPRICED: Final = {
+    "anyOf": [
+        {"const": "refuse"},
+        {
+            "type": "object",
+            "properties": {"hold": {"type": ["number", "string"]}},
+            "required": ["hold"],
+            "additionalProperties": False,
+        },
+    ]
+}
+"""As a schema; `refuse` is None in the model."""
 
 
 class FileModel(_Model):
@@ -308,9 +437,9 @@ class FileModel(_Model):
     budgets: tuple[BudgetModel, ...] = ()
     rates: tuple[RateModel, ...] = ()
     prices: tuple[PriceModel, ...] = ()
-    unpriced: Literal["refuse"] | UnpricedModel | None = None
+    unpriced: Annotated[UnpricedModel | None, BeforeValidator(_unpriced), WithJsonSchema(_UNPRICED)] = None
     estimate: Estimate | None = None
-    aliases: dict[Glob, Glob] = Field(default_factory=dict)
+    aliases: dict[Literally, Literally] = Field(default_factory=dict)
     # Names of ours for tools where those of all suites are listed, and the suite.tool each stands for.
     tool_aliases: dict[ToolAlias, SuiteTool] = Field(default_factory=dict)
     cache: tuple[CacheModel, ...] = ()
@@ -339,5 +468,7 @@ def model_at(steps: tuple[str | int, ...]) -> type[BaseModel]:
             return PriceModel
         case ("teams", _, *_):
             return TeamModel
+        case ("unpriced", *_):
+            return UnpricedModel
         case _:
             return FileModel

@@ -4,8 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-Steps = tuple[str | int, ...]
-"""Keys and indexes from the top of a file to what is wrong there."""
+from proxy.config.yamltree import Steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +30,8 @@ def whole(tree: Mapping[str, Any]) -> Salvage:
 
 
 def salvage(tree: Mapping[Any, Any], faults: Collection[Steps]) -> Salvage:
-    """Leave out each item that a fault is in, and each name whose fault is in no item."""
-    broken = {str(steps[0]) for steps in faults if len(steps) == 1}
+    """Leave out each item that a fault is in, and each name whose fault is in no item or that has none."""
+    broken = {str(steps[0]) for steps in faults if len(steps) == 1 or steps[0] not in MERGED}
     items = {(str(steps[0]), str(steps[1])) for steps in faults if len(steps) > 1}
     rest: dict[str, Any] = {}
     indexes: dict[str, list[int]] = {}
@@ -45,10 +44,13 @@ def salvage(tree: Mapping[Any, Any], faults: Collection[Steps]) -> Salvage:
             rest[name] = [one for _, one in kept]
         elif isinstance(said, dict):
             rest[name] = {key: one for key, one in said.items() if (name, str(key)) not in items}
-        elif not any(name == first for first, _ in items):
+        else:
             rest[name] = said
     return Salvage(rest, indexes, frozenset(broken))
 
+
+MERGED: Final = frozenset({"teams", "budgets", "rates", "members", "prices", "aliases", "tool_aliases", "cache"})
+"""What files add to one another, item by item; everything else is said once."""
 
 NAMED: Final = {"budgets": "budget", "rates": "rate"}
 """Lists whose items have names, and what such an item is called."""

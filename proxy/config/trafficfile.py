@@ -13,7 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from proxy.config.policymodel import Amount, Duration, Glob, Name
 from proxy.config.problem import Problem, Problems
+from proxy.config.sentences import faults_of
 from proxy.config.yamlfile import read_yaml
+from proxy.config.yamltree import Steps
 from proxy.core.facts import Facts
 from proxy.core.limits import Draw
 from proxy.core.simulation import Arrival
@@ -75,15 +77,17 @@ def _described(path: Path, seed: int) -> Iterator[Arrival]:
     try:
         said = TrafficModel.model_validate(file.tree)
     except ValidationError as error:
-        found = []
-        for fault in error.errors():
-            steps = tuple(step for step in fault["loc"] if step != "[key]")
-            found.append(Problem(file.place(steps), f"{'.'.join(map(str, steps))}: {fault['msg']}"))
-        raise Problems(found) from error
+        raise Problems(map(file.problem, faults_of(file, error, _words_at))) from error
     return merge(
         *(_coming(calls, said.lasts, Random(f"{seed} {index}")) for index, calls in enumerate(said.calls)),  # noqa: S311
         key=lambda arrival: arrival.at_s,
     )
+
+
+def _words_at(steps: Steps) -> list[str]:
+    """The keys that may stand there, as they are written."""
+    model = CallsModel if steps else TrafficModel
+    return [said.alias or name for name, said in model.model_fields.items()]
 
 
 def _coming(calls: CallsModel, lasts_s: float, chance: Random) -> Iterator[Arrival]:

@@ -92,7 +92,7 @@ def host(value: object) -> str:
 def address(value: object) -> Address:
     """`host:port`; `[::1]:8787` for IPv6."""
     name, colon, port = text(value).rpartition(":")
-    if not colon or not name or not re.fullmatch(r"\d{1,5}", port) or int(port) > 65535:
+    if not colon or not name or not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65535:
         raise ValueError(f"{value!r} is not host:port, such as 127.0.0.1:8787")
     if ":" in name and not name.startswith("["):
         raise ValueError(f"{value!r}: write an IPv6 address in brackets, such as [::1]:8787")
@@ -159,7 +159,7 @@ def _number(read: Callable[[Any], float], low: float, high: float, unit: str) ->
 
 
 def _whole(value: object) -> int:
-    if isinstance(value, bool) or not re.fullmatch(r"\d{1,18}", str(value).strip()):
+    if isinstance(value, bool) or not re.fullmatch(r"[0-9]{1,18}", str(value).strip()):
         raise ValueError(f"{value!r} is not a whole number")
     return int(str(value))
 

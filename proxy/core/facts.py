@@ -1,6 +1,16 @@
 """What a call is about, as far as the books and the limits care."""
 
 from dataclasses import dataclass
+from typing import Final
+
+# fmt: off
+ROUTES: Final = frozenset({
+    "models", "model", "chat", "chatbot", "native", "native-count", "native-models", "native-model",
+    "responses", "response", "cancel", "speech", "music", "images", "image", "videos", "video", "download",
+    "credits", "suites", "mcp",
+})
+# fmt: on
+"""What a call's route can be: the names of those that lead to the gateway (`server/routes`)."""
 
 
 @dataclass(frozen=True, slots=True)

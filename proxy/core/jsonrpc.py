@@ -33,6 +33,14 @@ MCP_METHODS: Final = frozenset(
 )
 """Methods that stand under their own name in what is counted and traced; a caller can invent any."""
 
+METHODS: Final = MCP_METHODS | {
+    *("ping", "server/discover", "logging/setLevel", "resources/templates/list", "resources/subscribe"),
+    *("resources/unsubscribe", "notifications/initialized", "notifications/cancelled", "notifications/progress"),
+    *("notifications/roots/list_changed", "tasks/get", "tasks/result", "tasks/list", "tasks/cancel"),
+    *("subscriptions/listen",),
+}
+"""What clients send in any revision; suites may have methods of their own besides."""
+
 NULL_ID: Final = b"null"
 
 _VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"

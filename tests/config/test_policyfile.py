@@ -27,6 +27,8 @@ from proxy.core.windows import Calendar, Per, Sliding
 
 CI, LAPTOP = (hashlib.sha256(text.encode()).hexdigest() for text in ("sk-ci", "sk-laptop"))
 
+DURATION = "write digits and one of ms, s, m, h, d, w, such as 30s or 1h30m"
+
 WITHOUT_FILES = replace(DEFAULT_POLICY, rates=gateway_rates())
 
 
@@ -40,6 +42,12 @@ def problems_of(tmp_path, **files):
     with pytest.raises(PolicyProblems) as caught:
         load_policies(a_folder(tmp_path, **files))
     return [str(problem).replace(f"{tmp_path}/", "") for problem in caught.value.problems]
+
+
+def the_problem(tmp_path, text):
+    """The only one, and its place."""
+    (problem,) = problems_of(tmp_path, a=text)
+    return problem
 
 
 def test_everything_that_acts_can_be_said(tmp_path):
@@ -124,29 +132,32 @@ def test_with_teams_and_no_open_team_nobody_comes_in_without_a_key(tmp_path):
         ("teams:\n  a: { keyz: [] }", "a.yaml:2:8: teams.a.keyz: is not known; did you mean keys?"),
         (
             'teams:\n  a:\n    keys:\n      - { id: ci, sha265: "00" }',
-            "a.yaml:4:9: teams.a.keys.0.sha256: is missing",
+            "a.yaml:4:9: teams.a.keys.0.sha256: is missing; add sha256: …",
         ),
         (
             "teams:\n  a: { gateway_balance: yes }",
             "a.yaml:2:8: teams.a.gateway_balance: 'yes' is not one of show, hide",
         ),
-        ("heartbeat: 0.5s", "a.yaml:1:1: heartbeat: input should be greater than or equal to 1"),
+        ("heartbeat: 0.5s", "a.yaml:1:1: heartbeat: '0.5s' is too small: it must be at least 1s"),
         (
             "teams: { a: { wait_max: true } }",
-            "a.yaml:1:15: teams.a.wait_max: a duration is a number of seconds or text such as 30s",
+            "a.yaml:1:15: teams.a.wait_max: a duration is a number of seconds or text such as 30s; " + DURATION,
         ),
-        ("teams: { a: { wait_max: 2h } }", "a.yaml:1:15: teams.a.wait_max: input should be less than or equal to 3600"),
-        ("teams: { a: { wait_max: -1 } }", "a.yaml:1:15: teams.a.wait_max: -1 is not a duration"),
-        ("teams: { a: { wait_max: .inf } }", "a.yaml:1:15: teams.a.wait_max: inf is not a duration"),
-        ("teams: { a: { wait_max: .nan } }", "a.yaml:1:15: teams.a.wait_max: nan is not a duration"),
-        ("teams: [a]", "a.yaml:1:1: teams: expected keys and values"),
-        ("teams: { a: { keys: ci } }", "a.yaml:1:15: teams.a.keys: expected a list"),
-        ("teams: { 007: {} }", 'a.yaml:1:10: teams.7: expected text, not 7; write it in quotes ("…")'),
-        ("teams: { 1.50: {} }", 'a.yaml:1:10: teams.1.5: expected text, not 1.5; write it in quotes ("…")'),
         (
-            "open_team: 2026-01-01",
-            'a.yaml:1:1: open_team: expected text, not datetime.date(2026, 1, 1); write it in quotes ("…")',
+            "teams: { a: { wait_max: 2h } }",
+            "a.yaml:1:15: teams.a.wait_max: '2h' is too large: it may be at most 3600s",
         ),
+        ("teams: { a: { wait_max: -1 } }", "a.yaml:1:15: teams.a.wait_max: -1 is not a duration; " + DURATION),
+        ("teams: { a: { wait_max: .inf } }", "a.yaml:1:15: teams.a.wait_max: .inf is not a duration; " + DURATION),
+        ("teams: { a: { wait_max: .nan } }", "a.yaml:1:15: teams.a.wait_max: .nan is not a duration; " + DURATION),
+        ("teams: [a]", "a.yaml:1:1: teams: expected keys and values, not a list; write { word: value }"),
+        (
+            "teams: { a: { keys: ci } }",
+            "a.yaml:1:15: teams.a.keys: expected a list, not 'ci'; write it in brackets: [ … ]",
+        ),
+        ("teams: { 7: {} }", 'a.yaml:1:10: teams.7: expected text, not 7; write it in quotes ("…")'),
+        ("teams: { 1.50: {} }", 'a.yaml:1:10: teams.1.50: expected text, not 1.50; write it in quotes ("…")'),
+        ("open_team: 2026-01-01", "a.yaml:1:1: open_team: there is no team '2026-01-01'; known are default"),
         (
             'teams: { "a b": {} }',
             "a.yaml:1:10: teams.a b: is not a name: letters, digits and . _ - , at most 64, the first a letter or digit",
@@ -156,13 +167,19 @@ def test_with_teams_and_no_open_team_nobody_comes_in_without_a_key(tmp_path):
             "teams: { serach: {} }\nopen_team: search",
             "a.yaml:2:1: open_team: there is no team 'search'; did you mean serach?",
         ),
-        ("- a", "a.yaml:1:1: expected keys and values at the top of the file"),
-        ("teams: {", "a.yaml:1:9: expected the node content, but found '<stream end>'"),
-        ("teams: {}\nteams: {}", "a.yaml:2:1: the key teams stands twice"),
-        ("teams: { a: &a {}, b: *a }", "a.yaml:1:23: aliases are not read; write the value out"),
-        ("teams: { a: { <<: { keys: [] } } }", "a.yaml:1:15: merge keys are not read; write the keys out"),
-        ("open_team: !!str 7", "a.yaml:1:12: tags are not read; write the plain value"),
-        ("a: 1\n---\nb: 2", "a.yaml:2:1: expected a single document in the stream but found another document"),
+        (
+            "- a",
+            "a.yaml:1:1: expected keys and values at the top of the file; begin with a word and a colon, such as teams:",
+        ),
+        ("teams: {", "a.yaml:1:9: expected the node content, but found '<stream end>'; close each { and ["),
+        ("teams: {}\nteams: {}", "a.yaml:2:1: teams: the key stands at a.yaml:1:1 already; take one of them out"),
+        ("teams: { a: &a {}, b: *a }", "a.yaml:1:23: teams.b: aliases are not read; write the value out"),
+        ("teams: { a: { <<: { keys: [] } } }", "a.yaml:1:15: teams.a.<<: merge keys are not read; write the keys out"),
+        ("open_team: !!str 7", "a.yaml:1:12: open_team: tags are not read; write the plain value"),
+        (
+            "errors: hybrid\n---\nb: 2",
+            "a.yaml:2:1: expected a single document in the stream but found another document; put it into a file of its own",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(tmp_path, text, problem):
@@ -172,7 +189,10 @@ def test_what_is_wrong_is_said_with_its_place(tmp_path, text, problem):
 def test_a_digest_that_is_none_is_refused_without_being_shown(tmp_path):
     """Whoever mistakes the field writes the key itself there."""
     (problem,) = problems_of(tmp_path, a='teams: { a: { keys: [{ id: ci, sha256: "sk-my-real-key" }] } }')
-    assert problem == "a.yaml:1:32: teams.a.keys.0.sha256: is not a SHA-256 digest: 64 hexadecimal digits"
+    assert (
+        problem
+        == "a.yaml:1:32: teams.a.keys.0.sha256: is not a SHA-256 digest: 64 hexadecimal digits; take that of the key: printf %s KEY | sha256sum"
+    )
 
 
 def test_the_same_team_in_two_files_names_both_places(tmp_path):
@@ -344,10 +364,15 @@ def test_what_is_no_instant_is_a_problem(tmp_path, written):
         load_policies(a_folder(tmp_path, a=text))
 
 
-def test_a_date_that_is_none_is_a_problem(tmp_path):
-    text = f'teams: {{ search: {{ keys: [{{ id: ci, sha256: "{CI}", expires: 2027-13-01 }}] }} }}'
-    with pytest.raises(PolicyProblems, match=r"a\.yaml: holds what looks like a date and is none"):
-        load_policies(a_folder(tmp_path, a=text))
+DAY = "write a day or an instant, such as 2027-01-31 or 2027-01-31T18:00:00+09:00"
+
+
+def test_a_date_that_no_calendar_has_is_told_with_its_place_and_the_rest(tmp_path):
+    key = f'{{ id: ci, sha256: "{CI}", expires: 2027-02-30 }}'
+    assert problems_of(tmp_path, a=f"teams: {{ search: {{ keys: [{key}] }} }}\nerors: hybrid") == [
+        "a.yaml:1:113: teams.search.keys.0.expires: '2027-02-30' is no instant (day is out of range for month); " + DAY,
+        "a.yaml:2:1: erors: is not known; did you mean errors?",
+    ]
 
 
 RATES = """

@@ -32,7 +32,7 @@ heartbeat: 15s
 budgets:
   - { name: a, credits: 0.25, per: month, timezone: Asia/Seoul, match: { chatbot: 7 }, warn_at: [0.5] }
   - { name: b, credits: "3000", within: 24h, each: key, amounts: { ci: 200 }, shadow: true }
-prices: [{ models: "*", input_per_million: 2.5, part_tokens: 4000 }, { chatbots: 7, per_call: 5 }]
+prices: [{ models: "*", input_per_million: 2.5, output_per_million: 0, part_tokens: 4000 }, { chatbots: 7, per_call: 5 }]
 unpriced: { hold: 100 }
 """
 

@@ -111,17 +111,28 @@ def test_mistakes_between_files_are_told_with_those_in_them(tmp_path):
     assert len(said) == len(expected), [text for text in said if text not in found]
 
 
-@pytest.mark.parametrize(
-    "broken",
-    ["teams: { blue: {}\n", "teams: 7\n", "taems: { blue: {}, grene: {} }\n", "gateway_limits: onw\n"],
-    ids=["no YAML", "no mapping", "misspelt", "a switch"],
+# fmt: off
+UNREAD = (
+    # what nobody can read                what of the other file is wrong all the same
+    ("teams: { blue: {}\n",               ()),
+    ("teams: 7\n",                        ("instead_of",)),
+    ("taems: { blue: {}, grene: {} }\n",  ("instead_of",)),
+    ("budgets: 7\n",                      ("open_team",)),
+    ("gateway_limits: onw\n",             ("instead_of", "open_team")),
 )
-def test_what_cannot_be_read_is_not_reported_as_missing(broken, tmp_path):
+# fmt: on
+
+
+@pytest.mark.parametrize(
+    ("broken", "missing"), UNREAD, ids=["no YAML", "no mapping", "misspelt", "no list", "a switch"]
+)
+def test_what_cannot_be_read_is_not_reported_as_missing(broken, missing, tmp_path):
     said = said_of(
         tmp_path, a=broken, b="open_team: blue\nbudgets: [{ name: x, credits: 1, per: day, instead_of: y }]\n"
     )
-    assert len(said) == 1, said
+    assert len(said) == 1 + len(missing), said
     assert said[0].startswith("a.yaml:")
+    assert all(any(word in text for text in said[1:]) for word in missing), said
 
 
 def test_a_misspelt_switch_hides_nothing_that_is_missing(tmp_path):
