@@ -46,7 +46,7 @@ def test_durations(text, seconds):
     assert seconds_of(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "s", "1y", "-1", -1, "1 h x", True, "1h-", float("inf"), float("nan")])
+@pytest.mark.parametrize("text", ["", "s", "1y", "٣", "٣s", "-1", -1, "1 h x", True, "1h-", float("inf"), float("nan")])
 def test_what_is_no_duration_is_refused(text):
     with pytest.raises(ValueError):
         seconds_of(text)
@@ -57,7 +57,7 @@ def test_sizes(text, size):
     assert bytes_of(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "1.5MB", "-1", "1TB", True])
+@pytest.mark.parametrize("text", ["", "٣", "1.5MB", "-1", "1TB", True])
 def test_what_is_no_size_is_refused(text):
     with pytest.raises(ValueError):
         bytes_of(text)

@@ -38,7 +38,8 @@ NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 """Names of teams and keys: they become labels, log fields and file names."""
 
 
-_DURATION: Final = re.compile(r"((0|[1-9][0-9]*)(\.[0-9]+)?(ms|s|m|h|d|w)?)+")
+_DIGITS: Final = r"(0|[1-9][0-9]*)(\.[0-9]+)?"
+_DURATION: Final = re.compile(rf"{_DIGITS}|({_DIGITS}(ms|s|m|h|d|w))+")
 
 
 def _duration(value: Any) -> Any:

@@ -67,6 +67,9 @@ def _sentence(steps: Steps, fault: ErrorDetails, written: Any, words_at: WordsAt
     """What is wrong and what to do."""
     kind, context = fault["type"], fault.get("ctx", {})
     last = str(steps[-1]) if steps else ""
+    if kind == "string_type" and (last == "sha256" or steps[0] == "members"):
+        # Whoever mistakes the field writes the key itself there.
+        return "expected text", _KINDS[kind][1]
     if kind in _KINDS:
         what, do = _KINDS[kind]
         return what.format(_shown(written)), do.format()

@@ -81,7 +81,7 @@ def fill(tree: Tree, name: str, text: str) -> None:
 
     name: of the file, for faults that point elsewhere in it.
     """
-    _Reader(name, YAML(typ="safe", pure=True).parse(text), tree).whole()
+    _Reader(name, text, tree).whole()
 
 
 class TooDeep(ValueError):
@@ -110,11 +110,12 @@ _DIGITS_MAX: Final = 400
 
 
 class _Reader:
-    """Takes a tree from the events of a parser."""
+    """Makes a tree of the events of a parser."""
 
-    def __init__(self, name: str, events: Iterator[Any], tree: Tree) -> None:
+    def __init__(self, name: str, text: str, tree: Tree) -> None:
         self._name = name
-        self._events = events
+        self._text = text
+        self._events: Iterator[Any] = YAML(typ="safe", pure=True).parse(text)
         self._tree = tree
 
     def whole(self) -> None:
@@ -168,7 +169,7 @@ class _Reader:
                 continue
             word = event.value
             said = next(self._events)
-            if in_braces and before is not None and _is_piece(before[1], event, said):
+            if in_braces and before is not None and self._is_piece(before[1], event, said):
                 self._cut(before, word)
                 continue
             here = (*steps, word)
@@ -186,6 +187,13 @@ class _Reader:
                 found[key] = self._value(here, said)
             before = (here, said) if isinstance(said, ScalarEvent) else None
         return found
+
+    def _is_piece(self, before: Any, event: Any, said: Any) -> bool:
+        """Whether a key without colon and value is the rest of a number that was cut at its comma."""
+        alone = isinstance(said, ScalarEvent) and not said.value
+        if not alone or ":" in self._text[event.end_mark.index : said.start_mark.index]:
+            return False
+        return all(_is_plain(one) and re.fullmatch(r"-?[0-9_.]+", one.value) for one in (before, event))
 
     def _cut(self, before: tuple[Steps, Any], rest: str) -> None:
         """A number with commas: 1,5 or 1,234,567, of which the first rest is enough to tell."""
@@ -240,12 +248,6 @@ def _position(event: Any) -> Position:
 
 def _is_plain(event: Any) -> bool:
     return bool(event.implicit[0]) and event.ctag is None and event.style is None
-
-
-def _is_piece(before: Any, event: Any, said: Any) -> bool:
-    """Whether a key without a value is the rest of a number that was cut at its comma."""
-    alone = isinstance(said, ScalarEvent) and not said.value and said.start_mark.index == event.end_mark.index
-    return alone and all(_is_plain(one) and re.fullmatch(r"-?[0-9_.]+", one.value) for one in (before, event))
 
 
 def nulls(value: Any, steps: Steps = ()) -> Iterator[Steps]:

@@ -38,6 +38,15 @@ def test_the_policies_of_the_settings_are_judged(capsys, folder):
     assert shown(capsys, code=1).startswith("rules/a.yaml:1:1: expires_aftr: is not known; did you mean expires_after?")
 
 
+def test_what_becomes_of_an_alias_of_an_alias_is_noted(capsys, folder):
+    (folder / "rules").mkdir()
+    (folder / "rules" / "a.yaml").write_text("aliases: { fast: good, good: gpt-4o }\n")
+    assert (
+        "note: rules/a.yaml:1:12: aliases.fast: good is an alias, too; aliases are applied once, "
+        "so the gateway is asked for good itself\n"
+    ) in shown(capsys, "rules", code=0)
+
+
 def test_a_folder_that_is_not_there_is_a_problem(capsys):
     assert "polices is not a folder" in shown(capsys, "polices", code=1)
 

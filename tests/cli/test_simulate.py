@@ -49,7 +49,7 @@ def test_the_figures_are_there_for_programs_and_the_seed_decides_them(capsys):
 def test_what_is_wrong_in_traffic_is_said_with_its_place(capsys, folder):
     (folder / "traffic.yaml").write_text("for: 1m\ncalls:\n  - { team: red, per_minut: 3 }\n")
     assert run_command(["simulate", "--traffic", "traffic.yaml"]) == 1
-    assert "traffic.yaml:3:" in capsys.readouterr().err
+    assert "traffic.yaml:3:18: calls.0.per_minut: is not known; did you mean per_minute?" in capsys.readouterr().err
     (folder / "log.jsonl").write_text('{"event":"request","asked_at":5,"route":"chat"}\n')
     assert run_command(["simulate", "--traffic", "log.jsonl"]) == 1
     assert "log.jsonl:1: is no request as the proxy logs them: 'team'" in capsys.readouterr().err

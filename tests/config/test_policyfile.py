@@ -195,6 +195,12 @@ def test_a_digest_that_is_none_is_refused_without_being_shown(tmp_path):
     )
 
 
+@pytest.mark.parametrize("text", ["teams: { a: { keys: [{ id: ci, sha256: 4711 }] } }", "members: { a: [4711] }"])
+def test_a_number_where_a_digest_belongs_is_not_shown_either(tmp_path, text):
+    (problem,) = problems_of(tmp_path, a=text)
+    assert problem.endswith(': expected text; write it in quotes ("…")')
+
+
 def test_the_same_team_in_two_files_names_both_places(tmp_path):
     assert problems_of(tmp_path, a="teams:\n  x: {}", b="teams:\n  y: {}\n  x: {}") == [
         f"b.yaml:3:3: teams.x: the team stands at {tmp_path}/a.yaml:2:3 already; take one of them out".replace(

@@ -18,7 +18,7 @@ def test_an_address_is_host_and_port(text, expected):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "8787", ":8787", "127.0.0.1", "h:65536", "h:-1", "h:8x", "::1:80", "a b:1", "h:1:2", 8787]
+    "text", ["", "8787", ":8787", "127.0.0.1", "h:65536", "h:-1", "h:8x", "h:٣", "::1:80", "a b:1", "h:1:2", 8787]
 )
 def test_what_is_no_address_is_refused(text):
     with pytest.raises(ValueError):
@@ -107,6 +107,7 @@ def test_numbers_are_read_with_their_units(read, written, expected):
         (values.size(1, 100), 1.5),
         (values.count(1, 10), "11"),
         (values.count(1, 10), "0"),
+        (values.count(1, 10), "٣"),
         (values.count(1, 10), "1.0"),
         (values.count(1, 10), True),
         (values.segment, "v1"),
