@@ -7,6 +7,7 @@ both of its places when it stands twice.
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +24,9 @@ from proxy.core.deterministic import CacheRule
 from proxy.core.limits import Budget, Each, Rate
 from proxy.core.policy import DEFAULT_POLICY, WAIT_MAX_S, KeyRef, Policy, Team, credential_of_digest
 from proxy.core.prices import PriceTable, Rule
+
+VARIANTS_MAX: Final = 20
+"""Keys given twice whose second value is judged, too: each costs as much as the whole file."""
 
 
 class PolicyProblems(Problems):
@@ -104,7 +108,7 @@ class _Merged:
         # What only keys given twice hide is told with the rest, and what such keys define is there.
         found = [(part, *_judged(part)) for part in file.parts()]
         faults = [fault for _, _, faults in found for fault in faults]
-        for steps, variant in file.variants():
+        for steps, variant in islice(file.variants(), VARIANTS_MAX):
             faults += [fault for fault in _judged(variant)[1] if fault.steps[: len(steps)] == steps]
         self.problems += [file.problem(fault) for fault in sorted(faults, key=lambda fault: fault.at)]
         for part, model, said in found:

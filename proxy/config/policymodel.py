@@ -140,6 +140,8 @@ def _ids(value: Any) -> Any:
 
 
 def _share(value: Any) -> Any:
+    if isinstance(value, str) and (percent := re.fullmatch(r"([0-9]{1,3}(?:\.[0-9]+)?) ?%", value)):
+        raise ValueError(f"{value!r} is text", f"write {float(percent[1]) / 100:g}, the share of the amount")
     if type(value) is int or isinstance(value, float):
         if 1 < value <= 100:
             do = f"write {value / 100:g} for {value!r} %"

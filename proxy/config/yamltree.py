@@ -198,7 +198,7 @@ class _Reader:
     def _cut(self, before: tuple[Steps, Any], rest: str) -> None:
         """A number with commas: 1,5 or 1,234,567, of which the first rest is enough to tell."""
         here, first = before
-        if all(fault.steps != here for fault in self._tree.faults):
+        if not self._tree.faults or self._tree.faults[-1].steps != here:
             what = f"{first.value},{rest} is two things here: in {{ }} a comma begins the next key"
             self._fault(here, first, what, "write an amount with a point and no other marks, such as 1.5 or 3000")
 

@@ -38,6 +38,7 @@ MISTAKES = [
     (BUDGET.format("warn_at: [50]"),                       "budgets.0.warn_at.0: 50 is more than the whole amount, which is 1; write 0.5 for 50 %"),
     (BUDGET.format("warn_at: [0]"),                        "budgets.0.warn_at.0: 0 is no share of the amount; write more than 0 and at most 1"),
     (BUDGET.format('warn_at: ["0.5"]'),                    "budgets.0.warn_at.0: expected a number, not '0.5'; write it in digits, without quotes"),
+    (BUDGET.format("warn_at: [50%]"),                      "budgets.0.warn_at.0: '50%' is text; write 0.5, the share of the amount"),
     (BUDGET.format("shadow: yes"),                         "budgets.0.shadow: expected true or false, not 'yes'; write true or false"),
     (BUDGET.format("timezone: Asia/Soul"),                 "budgets.0.timezone: 'Asia/Soul' is no time zone; did you mean Asia/Seoul?"),
     (BUDGET.format("each: teams"),                         "budgets.0.each: 'teams' is not one of team, key, model, suite, tool, credential, member; did you mean team?"),
@@ -183,6 +184,13 @@ def test_keys_that_stand_twice_hide_nothing_else_and_make_no_noise(tmp_path):
     assert len(said) == len(SAID), said
     for place, sentence in SAID:
         assert any(text.startswith(f"a.yaml:{place}: {sentence}") for text in said), (place, sentence, said)
+
+
+def test_a_setting_that_stands_twice_is_told_once(tmp_path):
+    (said,) = said_of(tmp_path, "errors: hybrid\nerrors: passthrough\n")
+    assert said.replace(f"{tmp_path}/", "") == (
+        "a.yaml:2:1: errors: the key stands at a.yaml:1:1 already; take one of them out"
+    )
 
 
 SOUND = """\
