@@ -7,7 +7,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from proxy.config.policymodel import NAME, SUITE_TOOL, TOOL_ALIAS
+from proxy.config.policyvalues import NAME, SUITE_TOOL, TOOL_ALIAS
 from proxy.config.problem import did_you_mean
 from proxy.config.yamlfile import YamlFile
 from proxy.config.yamltree import Fault, Steps

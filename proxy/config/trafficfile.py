@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from proxy.config.policymodel import Amount, Duration, Glob, Name
+from proxy.config.policyvalues import Amount, Duration, Glob, Name
 from proxy.config.problem import Problem, Problems
 from proxy.config.sentences import faults_of
 from proxy.config.yamlfile import read_yaml
