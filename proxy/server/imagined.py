@@ -17,7 +17,7 @@ class Imagined(Inbound):
         self._given: Final = dict(lines)
         self._body: Final = body
         self._headers = {name.lower(): value for name, value in lines.items()}
-        self.body_read = True
+        self.body_read, self.sent_whole = True, None
 
     @property
     def method(self) -> str:

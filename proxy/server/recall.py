@@ -228,6 +228,8 @@ def _shaping(segment: str) -> tuple[str, ...]:
 
 async def at_once(call: Call, parts: Parts) -> web.StreamResponse | None:
     """Answer a request that came before byte for byte, under the same policy, from memory: nothing is parsed for it."""
+    # Whatever becomes of the call, its bytes are not kept beside its body for as long as it takes.
+    sent, call.inbound.sent_whole = call.inbound.sent_whole, None
     if call.match is None or call.match.route.name not in _QUICK or call.team is None or len(call.body) > LARGE:
         return None
     headers = call.inbound.headers
@@ -243,7 +245,7 @@ async def at_once(call: Call, parts: Parts) -> web.StreamResponse | None:
     entry = remembered(call, parts)
     if entry is None:
         return None
-    parts.repeats.keep(call)
+    parts.repeats.keep(sent, call)
     return hits.serve(call, parts, entry)
 
 

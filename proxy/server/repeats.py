@@ -36,9 +36,9 @@ class Repeats:
         """What is known of a request."""
         return self._seen.get(sent)
 
-    def keep(self, call: Call) -> None:
+    def keep(self, sent: bytes | None, call: Call) -> None:
         """Know the request of a call again, where it came in one piece and its connection stays open."""
-        inbound, sent = call.inbound, call.inbound.sent_whole
+        inbound = call.inbound
         if sent is None or call.head is None or call.match is None or call.place is None:
             return
         if inbound.http_version != (1, 1) or not inbound.request.keep_alive:
