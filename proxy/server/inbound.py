@@ -148,8 +148,8 @@ class Inbound:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-class Again(Inbound):
-    """A request that was known by all its bytes; its answer goes out before anything else happens."""
+class Given(Inbound):
+    """A request that no connection stands behind: it is all here, and its caller does not leave."""
 
     __slots__ = ("_method", "_target")
 
@@ -166,5 +166,9 @@ class Again(Inbound):
     def target(self) -> str:
         return self._target
 
+    @property
+    def peer(self) -> str | None:
+        return None
+
     def finished(self) -> None:
-        pass
+        """There is no connection on which anything could follow."""

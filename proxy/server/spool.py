@@ -15,6 +15,10 @@ PATIENCE_S: Final = 5.0
 """How long those who read an answer wait in all for others who do not."""
 
 
+MOMENT_S: Final = 0.05
+"""What each wait is given after that, so that nobody loses its place who reads and only has not had its turn."""
+
+
 class FellBehind(Exception):
     """The reader lost its place: others waited for it as long as they may."""
 
@@ -95,7 +99,7 @@ class Spool:
         loop = asyncio.get_running_loop()
         began_s = loop.time()
         try:
-            async with asyncio.timeout(self._patience_s):
+            async with asyncio.timeout(max(self._patience_s, MOMENT_S)):
                 await self._change()
         except TimeoutError:
             self._drop_the_slowest()

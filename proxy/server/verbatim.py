@@ -13,7 +13,7 @@ from proxy.errors import ProxyError
 from proxy.server import hits, identify, recall, record
 from proxy.server.call import Call
 from proxy.server.ids import request_id
-from proxy.server.inbound import Again
+from proxy.server.inbound import Given
 from proxy.server.parts import Parts
 
 
@@ -22,7 +22,7 @@ def answer(sent: bytes, parts: Parts) -> Sequence[bytes]:
     seen = parts.repeats.get(sent)
     if seen is None or parts.state.draining:
         return ()
-    inbound = Again(seen.method, seen.target, seen.headers)
+    inbound = Given(seen.method, seen.target, seen.headers)
     call = Call(request_id(inbound.header("x-request-id")), inbound, parts.state.policy, parts.wall())
     call.head, call.match, call.stage = seen.head, seen.match, "recall"
     try:

@@ -64,6 +64,26 @@ async def test_whoever_is_far_behind_loses_its_place_once_others_have_waited_lon
         await lagging
 
 
+async def test_who_reads_and_only_has_not_had_its_turn_keeps_its_place():
+    """Also once others' patience is used up."""
+    spool = Spool(10, patience_s=0.0)
+    slow, quick = spool.join(), spool.join()
+
+    async def busy():
+        seen = []
+        async for piece in spool.read(slow):
+            for _ in range(5):
+                await asyncio.sleep(0)
+            seen.append(piece)
+        return b"".join(seen)
+
+    readings = [asyncio.ensure_future(busy()), asyncio.ensure_future(read_all(spool, quick))]
+    for _ in range(20):
+        await spool.write(b"a" * 8)
+    spool.finish()
+    assert await asyncio.gather(*readings) == [b"a" * 160] * 2
+
+
 async def test_nobody_is_dropped_where_nobody_waits_for_it():
     spool, gate = Spool(10, patience_s=0.0), asyncio.Event()
     readings = [asyncio.ensure_future(read_all(spool, spool.join(), pause_at=1, gate=gate)) for _ in range(2)]
