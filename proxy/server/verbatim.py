@@ -34,11 +34,12 @@ def answer(sent: bytes, parts: Parts) -> Sequence[bytes]:
     entry = recall.remembered(call, parts)
     if entry is None or entry.status != 200:
         return ()
-    record.began(parts)
     headers, body = hits.told(call, parts, entry)
+    head = _head(headers, len(body), call.at_s)
     call.status, call.sent_bytes = entry.status, len(body)
+    record.began(parts)
     record.record(call, parts)
-    return _head(headers, len(body), call.at_s), body
+    return head, body
 
 
 def _head(headers: Mapping[str, str], length: int, at_s: float) -> bytes:
