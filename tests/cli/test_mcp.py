@@ -232,6 +232,9 @@ def _killed_and_started_again(tmp_path, port):
                 await bridge.say(call("add", 2, a=1, b=2))
                 gateway.wait_for_gate("never")
                 first.process.kill()
+                # The system closes a dying program's sockets in an order of its own: one that still listened would
+                # take the next line, and lose it.
+                first.process.wait()
                 told = await bridge.hear()
                 assert (told["id"], told["error"]["code"]) == (2, -32004)
                 assert "may have been charged" in told["error"]["message"]
