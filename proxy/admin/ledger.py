@@ -6,7 +6,7 @@ from typing import Any, Final
 from proxy.admin.call import Asked, Refused
 from proxy.config.problem import did_you_mean
 from proxy.core.facts import Facts
-from proxy.core.ledger import Adjust, HoldState, Outcome, Resolve
+from proxy.core.ledger import Adjust, HoldState, Outcome, Phase, Resolve
 from proxy.server.parts import Parts
 from proxy.stores.ledger.contract import LedgerUnavailable
 from proxy.units import credit_text, credits_of, instant_text
@@ -52,13 +52,17 @@ async def backup(_: Asked, parts: Parts) -> dict[str, Any]:
 
 
 async def doubts(_: Asked, parts: Parts) -> dict[str, Any]:
-    """Holds whose cost only the gateway knows: those without an ending, and those with an uncertain one."""
+    """Holds whose cost only the gateway knows: those without an ending, and those with an uncertain one.
+
+    What was charged on a guess comes first of the latter: a failed call (5xx) was booked at nothing, and stands.
+    """
     store = parts.books.store
     unknown = store.unknown
     open_ones = [(hold, state) for hold, state in store.projection.holds.items() if hold in unknown]
+    uncertain = [_doubt(hold, state) for hold, state in await store.doubtful()]
     return {
         "unknown": [_doubt(hold, state) for hold, state in open_ones],
-        "uncertain": [_doubt(hold, state) for hold, state in await store.doubtful()],
+        "uncertain": sorted(uncertain, key=lambda doubt: not doubt["to_decide"]),
     }
 
 
@@ -71,6 +75,7 @@ def _doubt(hold: str, state: HoldState) -> dict[str, Any]:
         **words,
         "held": credit_text(state.held),
         "charged": credit_text(state.charged),
+        "to_decide": state.phase is Phase.HELD or state.charged > 0,
     }
 
 

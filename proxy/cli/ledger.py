@@ -78,27 +78,37 @@ def backup(as_json: bool, **given: Any) -> int:
 
 
 @ledger.command("doubts")
+@click.option("--all", "whole", is_flag=True, help="List also what ended in doubt at 0 credits.")
 @with_desk
-def doubts(as_json: bool, **given: Any) -> int:
-    """List the calls whose cost only the gateway knows: those a crash cut off, and those that ended uncertainly."""
+def doubts(whole: bool, as_json: bool, **given: Any) -> int:
+    """List the calls whose cost only the gateway knows: those a crash cut off, and those charged by a guess.
+
+    A call that the gateway failed (5xx) was booked at 0 credits, and stays so unless somebody says otherwise.
+    """
     said = desk_of(given).get(path_of("ledger", "doubts"))
     if as_json:
         print_json(said)
         return 0
-    print(doubts_text(said))
+    print(doubts_text(said, whole=whole))
     return 0
 
 
-def doubts_text(said: dict[str, Any]) -> str:
-    """Both kinds as one table."""
+def doubts_text(said: dict[str, Any], *, whole: bool = False) -> str:
+    """Both kinds as one table. whole: with those that nobody has to decide, which else are counted below it."""
+    both = [(why, one) for why in ("unknown", "uncertain") for one in said[why]]
     rows = [
         (one["hold"], why, one["at"], one["team"], one["route"], one["model"] or one["tool"] or "-", one["held"],
          one["charged"])
-        for why in ("unknown", "uncertain")
-        for one in said[why]
+        for why, one in both
+        if whole or one["to_decide"]
     ]  # fmt: skip
     head = ("hold", "why", "at", "team", "route", "what", "held", "charged")
-    return columns(head, rows, right=(6, 7)) if rows else "Nothing is in doubt."
+    shown = columns(head, rows, right=(6, 7)) if rows else "Nothing is in doubt."
+    if not (left_out := len(both) - len(rows)):
+        return shown
+    calls = "1 call" if left_out == 1 else f"{left_out} calls"
+    more = f"Besides, {calls} ended in doubt at 0 credits, as one the gateway failed does: ledger doubts --all"
+    return f"{shown}\n{more}"
 
 
 @ledger.command("resolve")

@@ -48,6 +48,7 @@ def test_reading_makes_no_ledger_and_writing_does(shown, folder):
     assert shown("usage").startswith("Nothing.")
     assert shown("key", "list") == "There are no keys.\n"
     assert shown("ledger", "verify") == "The books add up.\n"
+    assert shown("ledger", "doubts") == shown("ledger", "doubts", "--all") == "Nothing is in doubt.\n"
     assert not (folder / "data").exists()
     (folder / "policies" / "a.yaml").write_text(KEYED)
     shown(*ADJUST, "7")

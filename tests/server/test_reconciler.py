@@ -4,17 +4,23 @@ import aiohttp
 import orjson
 import pytest
 
+from proxy.cli.ledger import doubts_text
 from proxy.core.limits import Budget
 from proxy.core.policy import Policy, Team
 from proxy.core.prices import Price, PriceTable, Rule
 from proxy.core.windows import Calendar, Per
 from proxy.server.reconciler import BalanceUnknown, look
-from tests.proxies import proxied
+from tests.proxies import CHAT, proxied
 
 CREDIT = 10**8
 BUDGET = Budget("day", 5000 * CREDIT, Calendar(Per.DAY))
 # What the emulated gateway charges for it.
-PRICES = PriceTable((Rule("models", "image-lab-large", Price(per_image=53 * CREDIT)),))
+PRICES = PriceTable(
+    (
+        Rule("models", "image-lab-large", Price(per_image=53 * CREDIT)),
+        Rule("models", "gpt-*", Price(output_per_million=2 * 10**6 * CREDIT)),
+    )
+)
 POLICY = Policy({"red": Team("red")}, open_team="red", budgets=(BUDGET,), prices=PRICES)
 IMAGE = {"model": "image-lab-large", "prompt": "A hill."}
 
@@ -133,6 +139,27 @@ async def test_a_call_in_doubt_is_listed_and_resolved_by_hand(front, gateway):
     assert (await front.admin("POST", "/api/ledger/resolve", asked))[0] == 409
     assert (await front.admin("POST", "/api/ledger/resolve", {**asked, "hold": "none"}))[0] == 404
     assert (await front.admin("POST", "/api/ledger/resolve", {**asked, "credits": "-1"}))[0] == 400
+
+
+async def test_what_somebody_has_to_decide_is_listed_before_what_the_gateway_failed(front, gateway):
+    gateway.set_fault("500")
+    assert (await front.post("/v1/images/generate", IMAGE)).status == 500
+    gateway.set_fault("reset-before-head")
+    assert (await front.post("/v1/chat/completions", {**CHAT, "max_tokens": 10})).status == 502
+    await front.running.parts.books.written()
+    _, said = await front.admin("GET", "/api/ledger/doubts")
+    told = [(doubt["charged"], doubt["to_decide"]) for doubt in said["uncertain"]]
+    assert told == [("20", True), ("0", False)]
+    _, page = await front.admin("GET", "/upstream.json")
+    assert (page["doubts"], page["doubts_at_nothing"]) == (1, 1)
+
+    guessed, failed = (doubt["hold"] for doubt in said["uncertain"])
+    short, long = (doubts_text(said, whole=whole) for whole in (False, True))
+    assert guessed in short
+    assert failed not in short
+    assert "1 call ended in doubt at 0 credits" in short
+    assert long.index(guessed) < long.index(failed)
+    assert "Besides" not in long
 
 
 async def test_more_than_a_call_held_is_booked_only_by_force(front, gateway):

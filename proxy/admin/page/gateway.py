@@ -33,6 +33,7 @@ async def read(asked: Asked, parts: Parts) -> dict[str, Any]:
         for name, in_s in parts.queue.scheduler.gates.all_shut(parts.queue.now_s()).items()
     ]
     queue["limits"] = [{**limit, "of": _of(limit)} for limit in queue["limits"]]
+    doubts = [one["to_decide"] for kind in ("unknown", "uncertain") for one in compared[kind]]
     errors = parts.metrics.rows("upstream_errors_total")
     return {
         "at": instant_text(parts.wall()),
@@ -45,7 +46,8 @@ async def read(asked: Asked, parts: Parts) -> dict[str, Any]:
             kind: parts.metrics.total("operations_open", kind=kind) for kind in ("image", "video", "response")
         },
         "balance": {name: value for name, value in compared.items() if name not in ("unknown", "uncertain")},
-        "doubts": len(compared["unknown"]) + len(compared["uncertain"]),
+        "doubts": sum(doubts),
+        "doubts_at_nothing": len(doubts) - sum(doubts),
         "queue": queue,
         "errors": [{"route": route, "reason": reason, "count": count} for (route, reason), count in errors if count],
     }
@@ -77,6 +79,7 @@ def show(said: dict[str, Any], now_s: float) -> Page:
         "read on for callers who left": number(said["reading_on"]),
         **{f"open {kind} operations": number(count) for kind, count in said["open_operations"].items()},
         "calls whose cost is in doubt": number(said["doubts"]),
+        "calls in doubt booked at 0": number(said["doubts_at_nothing"]),
     }
     money: dict[str, Any] = {"compared": "not yet"}
     if balance["compared"]:
