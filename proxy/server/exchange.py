@@ -193,11 +193,14 @@ class Exchange:
             self.end(self._natural_ending(self.answer))
 
     def caller_left(self) -> None:
-        """Nobody waits for this answer any more: one that may cost is read on for its usage, within the bounds."""
+        """Nobody waits for this answer any more: one that may cost is read on for its usage, within the bounds.
+
+        What was not sent yet is not sent for nobody.
+        """
         if self.left or self.ending is not None:
             return
         self.left = True
-        if self.hold is None:
+        if self.hold is None or not self.opened_s:
             # It costs nothing, so there is nothing to learn from the rest of it.
             self.abandon()
             return

@@ -51,9 +51,13 @@ class InFlight:
         """
         while (slot := self._slots.get(key)) is not None:
             shared = await slot.exchange()
-            if shared is not None:
-                hopeful = shared.joinable and shared.age_s(time.monotonic()) < age_max_s
-                return shared.join() if hopeful else None
+            if shared is None:
+                continue
+            if shared.joinable and shared.age_s(time.monotonic()) < age_max_s:
+                return shared.join()
+            # Of those who waited for it in vain one takes its place, and the others wait for that one.
+            if self._slots.get(key) is slot:
+                return None
         return None
 
     def claim(self, key: bytes) -> Slot:

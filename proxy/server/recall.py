@@ -62,7 +62,7 @@ async def recall(call: Call, parts: Parts) -> web.StreamResponse | None:
     if wanted.only_if_cached:
         raise ProxyError("not_in_cache", "Cache-Control: only-if-cached, and this answer is not stored or too old.")
     if call.cache_result == "miss" and not call.alone:
-        await _share(call, parts)
+        return await _share(call, parts)
     return None
 
 
@@ -86,19 +86,26 @@ def is_fresh(call: Call, entry: Entry, parts: Parts) -> bool:
     return age_s < decision.ttl_s and (wanted.max_age_s is None or age_s <= wanted.max_age_s)
 
 
-async def _share(call: Call, parts: Parts) -> None:
+async def _share(call: Call, parts: Parts) -> web.StreamResponse | None:
+    """Join an identical call, or claim the place of one; the answer where it came while this call was on its way."""
     assert call.caching is not None
+    wanted = call.caching.steer
     # What costs nothing is asked again rather than waited for, where the gateway seems to have forgotten it.
     age_max_s = LIST_AGE_MAX_S if call.hold is None else inf
-    source = None if call.caching.steer.no_cache else await parts.in_flight.join(call.caching.key, age_max_s)
+    source = None if wanted.no_cache else await parts.in_flight.join(call.caching.key, age_max_s)
     if source is None:
+        # While the file was read an identical call may have come to its end, and its answer into memory.
+        entry = None if call.anew or wanted.no_cache else parts.cache.at_once(call.caching.key)
+        if entry is not None and is_fresh(call, entry, parts):
+            return hits.serve(call, parts, entry)
         call.slot = parts.in_flight.claim(call.caching.key)
-        return
+        return None
     call.source, call.shared, call.joined = source, True, True
     call.spare, call.hold, call.held = call.hold, None, Credits(0)
     call.cache_result = "collapsed"
     call.cache_status = "sluicegate; fwd=uri-miss; collapsed"
     call.inbound.on_gone(source.leave)
+    return None
 
 
 def begin_anew(call: Call) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 from aiohttp import web
 
 from proxy.errors import ProxyError
-from proxy.server import pressure
+from proxy.server import pressure, replies
 from proxy.server.admit import once_more
 from proxy.server.call import Call
 from proxy.server.parts import Parts
@@ -29,6 +29,9 @@ async def send(call: Call, parts: Parts) -> web.StreamResponse | None:
     try:
         answer = await _head(call, parts)
     except UpstreamFault as fault:
+        if call.taken_back:
+            # It was given up while its hold was written, and is not sent any more.
+            return replies.taken_back(call, parts)
         if call.joined and not call.anew:
             raise Anew from fault
         raise refused(call, parts, fault) from fault
@@ -60,6 +63,8 @@ def refused(call: Call, parts: Parts, fault: UpstreamFault) -> ProxyError:
         )
     if isinstance(fault, NeverSent):
         pressure.failed(call, parts)
-    parts.metrics.count("upstream_errors_total", call.match.route.name if call.match else "_none", reason)
+    if not isinstance(fault, Abandoned):
+        # What was given up here is no failure of the gateway.
+        parts.metrics.count("upstream_errors_total", call.match.route.name if call.match else "_none", reason)
     # Calls that hold nothing, such as lists, cost nothing.
     return ProxyError(reason, sentence if call.hold is not None else sentence.removesuffix(MAY_BE_CHARGED))

@@ -95,7 +95,7 @@ class Shared:
             self._head.set_result(await self.exchange.open())
             while piece := await self.exchange.read():
                 await self._spool.write(piece)
-            # What nobody waited for to its end was not seen to be whole by anybody.
+            # What nobody waited for to its end was not seen to be whole by anybody; who asks next has its own call.
             if self.exchange.ending is Ending.ANSWERED and self._spool.whole:
                 self.kept = self._keep(self.exchange, self._spool.all)
         except UpstreamFault as fault:

@@ -9,6 +9,7 @@ import pytest
 from proxy.core.ledger import Ending
 from proxy.core.limits import Counts, Rate
 from proxy.core.policy import DEFAULT_POLICY, KeyRef, Policy, Team
+from tests.held import Held
 from tests.proxies import proxied
 from tests.suites import call, suites, tool
 
@@ -46,6 +47,20 @@ async def test_a_call_that_waits_leaves_the_queue_and_is_never_sent():
         assert front.requests[-1]["ending"] == Ending.CALLER_LEFT.value
         assert len(gateway.asked) == 1
         assert len(front.running.parts.cancelling) == 0
+
+
+async def test_a_call_that_is_given_up_while_its_hold_is_written_is_never_sent():
+    ledger = Held()
+    async with suites(calc=[tool("add")]) as gateway, proxied(gateway.url, PATIENT, ledger=ledger) as front:
+        asked = asyncio.ensure_future(front.post("/mcp/calc", call("add", 2)))
+        await ledger.asked.wait()
+        assert (await front.post("/mcp/calc", cancel(2))).status == 202
+        ledger.gate.set()
+        told = await asked
+        assert (told.status, told.json["id"]) == (200, 2)
+        assert "cancelled" in told.json["error"]["message"]
+        assert not gateway.asked
+        assert front.requests[-1]["ending"] == Ending.NEVER_SENT.value
 
 
 @pytest.mark.parametrize(

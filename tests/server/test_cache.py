@@ -8,14 +8,18 @@ import orjson
 import pytest
 
 from proxy.core.deterministic import CacheRule
-from proxy.core.ledger import Ending
+from proxy.core.ledger import Ending, Void
 from proxy.core.limits import Budget, Match
 from proxy.core.policy import DEFAULT_POLICY, CacheScope, KeyRef, Policy, Steering, Storms, StreamUsage, Team
 from proxy.core.prices import FLAT, PriceTable, Rule
 from proxy.core.windows import Calendar, Per
+from proxy.stores.cache.memory import MemoryCache
 from proxy.stores.cache.sqlite import SqliteCache
+from proxy.stores.ledger.sqlite import SqliteLedger
 from proxy.units import CREDIT
+from tests.held import Held
 from tests.proxies import CHAT, NATIVE, RESPONSE, proxied
+from tests.raw import Raw, request
 
 PATH = "/v1/chat/completions"
 SURE = {**CHAT, "temperature": 0}
@@ -301,12 +305,98 @@ async def test_nothing_is_kept_of_an_answer_whose_caller_left(front, gateway):
 # --- many at once ---
 
 
+class Slow(MemoryCache):
+    """A file that is read long before its reader hears what was in it; the first one hears at once."""
+
+    def __init__(self):
+        super().__init__(64 * 1024 * 1024)
+        self.reads, self.gate = 0, asyncio.Event()
+
+    async def get(self, key):
+        found = await super().get(key)
+        self.reads += 1
+        if self.reads > 1:
+            await self.gate.wait()
+        return found
+
+
+async def test_an_answer_that_came_while_the_file_was_read_is_not_fetched_again(gateway):
+    store = Slow()
+    gateway.set_fault("slow", gate="head")
+    async with proxied(gateway.url, cache=store) as front:
+        first = asyncio.create_task(front.post(PATH, STREAM))
+        await gateway.wait_for_gate("head")
+        others = [asyncio.create_task(front.post(PATH, STREAM)) for _ in range(5)]
+        await front.until(lambda: store.reads == 6)
+        gateway.open_gate("head")
+        body = (await first).body
+        await front.running.parts.exchanges.finished()
+        store.gate.set()
+        replies = await asyncio.gather(*others)
+        assert [(reply.status, reply.body) for reply in replies] == [(200, body)] * 5
+        assert ["hit" in reply.headers["Cache-Status"] for reply in replies] == [True] * 5
+        assert (len(gateway.journal), len(front.entries)) == (1, 2)
+
+
+async def test_two_hundred_at_once_whose_first_leaves_at_once_are_one_call(gateway, tmp_path):
+    ledger = await SqliteLedger.open(tmp_path / "ledger.db", now_s=0.0)
+    cache = await SqliteCache.open(tmp_path / "cache.db", 1024 * 1024)
+    asked = request("POST", PATH, body=orjson.dumps(STREAM))
+    async with proxied(gateway.url, ledger=ledger, cache=cache) as front:
+        first, *others = await asyncio.gather(*[Raw.open(front.address) for _ in range(201)])
+        await first.send(asked)
+        first.close()
+        for one in others:
+            await one.send(asked)
+        replies = [await one.reply() for one in others]
+        assert {(reply.status, reply.body) for reply in replies} == {(200, replies[0].body)}
+        assert len(gateway.journal) == 1
+        for one in others:
+            one.close()
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [(SURE, 0), (STREAM, 0), (SURE, 200), (STREAM, 200), (CHAT, 0), ({**CHAT, "stream": True}, 0)],
+)
+async def test_who_leaves_before_its_call_is_sent_has_nothing_sent_and_pays_nothing(gateway, body, count):
+    """Its hold was on its way to the disk. Whoever asks the same has a call of its own admitted."""
+    ledger = Held()
+    asked = request("POST", PATH, body=orjson.dumps(body))
+    async with proxied(gateway.url, ledger=ledger) as front:
+        first = await Raw.open(front.address)
+        await first.send(asked)
+        await ledger.asked.wait()
+        others = [asyncio.create_task(front.post(PATH, body)) for _ in range(count)]
+        await front.until(lambda: in_flight(front) == count + 1)
+        first.close()
+        # The proxy has seen the end of a connection that was closed before this was asked.
+        await front.get("/v1/-/health")
+        ledger.gate.set()
+        replies = await asyncio.gather(*others)
+        assert [reply.status for reply in replies] == [200] * count
+        await front.until(lambda: in_flight(front) == 0)
+        await front.running.parts.books.written()
+        assert len(gateway.journal) == min(count, 1)
+        (left,) = [event for event in front.requests if event.get("left")]
+        assert (left["ending"], left["charged"]) == ("never_sent", "0")
+        voided = [entry.ending for entry in front.entries if isinstance(entry, Void)]
+        assert voided == [Ending.NEVER_SENT]
+        failures = front.running.parts.metrics.rows("upstream_errors_total")
+        assert not sum(count for _, count in failures), "it is no failure of the gateway"
+        assert front.running.parts.books.open_holds == 0
+
+
+def in_flight(front):
+    return front.running.parts.metrics._series["requests_in_flight"].values["all",]
+
+
 @pytest.mark.parametrize("body", [SURE, STREAM], ids=["json", "stream"])
 async def test_five_hundred_at_once_are_one_call_and_one_charge(front, gateway, body):
     gateway.set_fault("slow", gate="head")
     calls = [asyncio.create_task(front.post(PATH, body)) for _ in range(500)]
     await gateway.wait_for_gate("head")
-    await front.until(lambda: front.running.parts.metrics._series["requests_in_flight"].values["all",] == 500)
+    await front.until(lambda: in_flight(front) == 500)
     gateway.open_gate("head")
     replies = await asyncio.gather(*calls)
     assert {(reply.status, reply.body) for reply in replies} == {(200, replies[0].body)}

@@ -10,6 +10,7 @@ from proxy.core.idempotency import BODY_MAX
 from proxy.core.policy import KeyRef, Policy, Team
 from proxy.core.riders import Promise
 from proxy.stores.ledger.sqlite import SqliteLedger
+from tests.held import Held
 from tests.proxies import CHAT, NATIVE, NOW, RESPONSE, proxied
 
 ONCE = {"Idempotency-Key": "order-66"}
@@ -187,6 +188,22 @@ async def test_a_caller_who_left_finds_its_answer_when_it_comes_back(gateway, tm
             assert reply.body.endswith(b"data: [DONE]\n\n")
         else:
             assert reply.json["choices"]
+    assert sent(gateway) == 1
+
+
+async def test_a_caller_who_left_before_its_call_was_sent_may_send_it_again(gateway):
+    ledger = Held()
+    async with proxied(gateway.url, ledger=ledger) as front:
+        calling = asyncio.ensure_future(front.post("/v1/chat/completions", CHAT, headers=ONCE))
+        await ledger.asked.wait()
+        calling.cancel()
+        # The proxy has seen the end of a connection that was closed before this was asked.
+        await front.get("/v1/-/health")
+        ledger.gate.set()
+        await front.until(lambda: any(event.get("ending") == "never_sent" for event in front.requests))
+        assert sent(gateway) == 0
+        reply = await front.post("/v1/chat/completions", CHAT, headers=ONCE)
+        assert (reply.status, "Idempotency-Replayed" in reply.headers) == (200, False)
     assert sent(gateway) == 1
 
 
