@@ -2,9 +2,10 @@
 
 import asyncio
 import gc
+import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -60,7 +61,29 @@ def run_on_loop(work: "Coroutine[Any, Any, int]") -> int:
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
     with asyncio.Runner(loop_factory=factory) as runner:
-        return runner.run(work)
+        return runner.run(_to_its_end(work))
+
+
+async def _to_its_end(work: "Coroutine[Any, Any, int]") -> int:
+    """The exit code; where threads still wait for a disk that does not answer, the process is ended without them."""
+    from proxy.server.app import CLOSE_S, Hung
+
+    try:
+        code = await work
+    except Hung:
+        _end(1)
+    # What else was being written in threads; the interpreter would wait for it without a bound.
+    idle = asyncio.ensure_future(asyncio.get_running_loop().shutdown_default_executor())
+    await asyncio.wait([idle], timeout=CLOSE_S)
+    if not idle.done():
+        _end(1)
+    return code
+
+
+def _end(code: int) -> NoReturn:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _issued(running: "Running") -> int:

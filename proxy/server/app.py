@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final
@@ -76,8 +76,18 @@ LAST_WORDS_S: Final = 1.0
 """What a handler gets to write its last bytes once a drain is over."""
 
 
-SETTLE_S: Final = 30.0
-"""How long the endings of a drain may take to be written; a disk that works needs milliseconds."""
+SETTLE_S: Final = 2.0
+"""How long after a drain its endings may take to be written, beside what is left of the drain's own time.
+
+A disk that works needs milliseconds.
+"""
+
+CLOSE_S: Final = 3.0
+"""How long a file may take to be let go of. A disk that does not answer keeps the thread that waits for it for good."""
+
+
+class Hung(Exception):
+    """A disk does not answer: everything is over, but for threads that wait for it and would keep the process."""
 
 
 class Running:
@@ -109,6 +119,8 @@ class Running:
         if self._server is not None:
             self._server.close()
         self._listener.close_idle()
+        loop = asyncio.get_running_loop()
+        due_s = loop.time() + within_s + SETTLE_S
         finished = asyncio.ensure_future(self._finished())
         hurry = asyncio.ensure_future(self._hurry.wait())
         await asyncio.wait([finished, hurry], timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
@@ -117,14 +129,14 @@ class Running:
         for exchange in list(self.parts.exchanges.open):
             exchange.stop()
         await self._listener.shutdown(LAST_WORDS_S)
-        await self._settle()
+        await self._settle(due_s - loop.time())
 
-    async def _settle(self) -> None:
+    async def _settle(self, within_s: float) -> None:
         """Wait for the endings of what ran, but not for a ledger that takes none: their holds stay, which is safe."""
         books = self.parts.books
         written = asyncio.ensure_future(books.written())
         hurry = asyncio.ensure_future(self._hurry.wait())
-        within_s = SETTLE_S if books.available else LAST_WORDS_S
+        within_s = max(LAST_WORDS_S, within_s) if books.available else LAST_WORDS_S
         await asyncio.wait([written, hurry], timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
         for waiting in (written, hurry):
             waiting.cancel()
@@ -174,10 +186,11 @@ class Doubles:
 
 @asynccontextmanager
 async def running(settings: Settings, policy: Policy, doubles: Doubles | None = None) -> AsyncIterator[Running]:
-    """A listening proxy; at the end it is drained and closed."""
+    """A listening proxy; at the end it is drained and closed. Raises Hung then, when a file does not let go."""
     doubles = doubles or Doubles()
+    hung: list[str] = []
     async with AsyncExitStack() as stack:
-        parts = await _open_parts(stack, settings, policy, doubles)
+        parts = await _open_parts(stack, settings, policy, doubles, hung)
         active = Active()
 
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
@@ -212,6 +225,8 @@ async def running(settings: Settings, policy: Policy, doubles: Doubles | None = 
         ):
             stack.callback(asyncio.ensure_future(watching).cancel)
         yield proxy
+    if hung:
+        raise Hung(", ".join(hung))
 
 
 @asynccontextmanager
@@ -229,7 +244,11 @@ async def at_rest(settings: Settings, policy: Policy, *, writes: bool = False) -
         yield await _open_parts(stack, settings, policy, Doubles(log=log, ledger=ledger, cache=cache))
 
 
-async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy, doubles: Doubles) -> Parts:
+async def _open_parts(
+    stack: AsyncExitStack, settings: Settings, policy: Policy, doubles: Doubles, hung: list[str] | None = None
+) -> Parts:
+    """hung: takes the names of files that do not let go when they are closed."""
+    hung = [] if hung is None else hung
     log = doubles.log
     if log is None:
         log, sink = open_log(
@@ -247,7 +266,15 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
     books = Books(ledger)
     books.told = lambda why: log.note("error", "ledger_unavailable", why=why)
     books.back = lambda: log.note("info", "ledger_back", means="it takes entries again")
-    stack.push_async_callback(books.close)
+
+    def lost() -> dict[str, object]:
+        return {
+            "endings": books.unwritten,
+            "steps": books.unanswered,
+            "means": "holds without an ending stay spent until somebody says",
+        }
+
+    stack.push_async_callback(_let_go, LEDGER, books.close, log, hung, lost)
     spans = SpanFile(settings.data)
     reconciler.gauge(spans.span, metrics)
     told, waiting = alerts.kept_news(NewsFile(settings.data))
@@ -274,7 +301,7 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
         memory_bytes=settings.cache_memory,
         wall=doubles.wall,
     )
-    stack.push_async_callback(cache.close)
+    stack.push_async_callback(_let_go, CACHE, cache.close, log, hung, lambda: {"means": "newest answers are not kept"})
     queue = Queue(policy, books, metrics, boot=this_boot(), wall=doubles.wall, room=settings.queue_bytes)
     stack.callback(queue.close)
     await queue.take_up()
@@ -317,6 +344,26 @@ async def _open_parts(stack: AsyncExitStack, settings: Settings, policy: Policy,
         views=Views(),
         cancelling=Cancelling(),
     )
+
+
+async def _let_go(
+    name: str,
+    close: Callable[[], Awaitable[None]],
+    log: RequestLog,
+    hung: list[str],
+    lost: Callable[[], dict[str, object]],
+) -> None:
+    """Close a file, for as long as that may take; else say what of it was not written, and go on.
+
+    It is not cancelled: who closes a database waits for its thread, and would wait again.
+    """
+    closing = asyncio.ensure_future(close())
+    await asyncio.wait([closing], timeout=CLOSE_S)
+    if closing.done():
+        closing.result()
+        return
+    hung.append(name)
+    log.note("error", "disk_does_not_answer", file=name, **lost())
 
 
 def _open_traces(settings: Settings, log: RequestLog) -> Traces | None:
@@ -393,7 +440,7 @@ def _unparsed(refused: ProxyError | None, parts: Parts) -> web.Response:
 
 
 async def serve(settings: Settings, policy: Policy, *, ready: Callable[[Running], None] | None = None) -> int:
-    """Run until SIGTERM or SIGINT, then drain; a second signal ends at once. Returns the exit code."""
+    """Run until SIGTERM or SIGINT, then drain; a second signal ends at once. Returns the exit code. Raises Hung."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     async with running(settings, policy) as proxy:

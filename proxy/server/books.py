@@ -40,6 +40,7 @@ class Books:
     def __init__(self, store: LedgerStore) -> None:
         self._store: Final = store
         self._writing: Final[set[asyncio.Future[list[Outcome]]]] = set()
+        self._asked: Final[set[asyncio.Future[list[Outcome]]]] = set()
         self._ending: asyncio.Future[None] | None = None
         self._awaited = 0
         self.available = True
@@ -93,6 +94,8 @@ class Books:
         self._end(riders)
 
     async def _committed(self, commit: "asyncio.Future[list[Outcome]]") -> list[Outcome]:
+        self._asked.add(commit)
+        commit.add_done_callback(self._asked.discard)
         try:
             outcomes = await asyncio.shield(commit)
         except LedgerUnavailable as error:
@@ -216,6 +219,11 @@ class Books:
     def unwritten(self) -> int:
         """Endings that are not in the home yet."""
         return len(self._writing)
+
+    @property
+    def unanswered(self) -> int:
+        """Holds and other steps that somebody asked to have written, and that the home neither took nor refused yet."""
+        return len(self._asked)
 
     async def close(self) -> None:
         """Write what is left and close the home. What it does not take stays held, and is in doubt after a start."""
