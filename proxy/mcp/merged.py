@@ -159,22 +159,29 @@ async def _hand_on(call: Call, parts: Parts, within: Within) -> web.StreamRespon
     found = _lookup(name, call, parts)
     if found is None:
         # Nobody has listed tools since the start, or this one is new.
-        await _look_for(name, call, parts, within)
+        missing = await _look_for(name, call, parts, within)
         found = _lookup(name, call, parts)
-    if found is None:
-        unknown = jsonrpc.error(call.rpc_id, jsonrpc.INVALID_PARAMS, f"Unknown tool: {name[:200]}")
-        return _told(call, parts, unknown)
+        if found is None:
+            why = "".join(f"; no list of {suite}: {said}" for suite, said in missing.items())
+            unknown = jsonrpc.error(call.rpc_id, jsonrpc.INVALID_PARAMS, f"Unknown tool: {name[:200]}{why[:2000]}")
+            return _told(call, parts, unknown)
     _give(call, *found)
     return None
 
 
-async def _look_for(name: str, call: Call, parts: Parts, within: Within) -> None:
-    """Have the suite listed that could have a tool of this name, or all of them where the name does not tell."""
+async def _look_for(name: str, call: Call, parts: Parts, within: Within) -> Mapping[str, str]:
+    """Have the suite listed that could have a tool of this name, or all of them where the name does not tell.
+
+    Those that give no list, and why; one that gave none a moment ago is not asked again.
+    """
     survey = Survey(call, parts, within)
     known = await survey.suites()
     suite = owner_of(name)
     may = known.suites if suite is None else [one for one in known.suites if one == suite]
-    await asyncio.gather(*map(survey.tools, may))
+    missing = {one: why for one in may if (why := survey.failed(one))}
+    asked = [one for one in may if one not in missing]
+    lists = await asyncio.gather(*map(survey.tools, asked))
+    return missing | {one: listed.why for one, listed in zip(asked, lists, strict=True) if listed.why}
 
 
 def _give(call: Call, suite: str, tool: str) -> None:

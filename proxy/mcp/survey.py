@@ -58,12 +58,17 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """late: it is an older answer, because there was none in time."""
+    """old: it is an older answer, as there was no good one.      late: as there was none in time.
+
+    sent: the gateway was asked for it.
+    """
 
     status: int
     body: bytes
     source: Source | None
+    old: bool = False
     late: bool = False
+    sent: bool = False
 
     @property
     def tree(self) -> Any:
@@ -105,27 +110,43 @@ class Survey:
         tools: list[Mapping[str, Any]] = []
         sources: list[Source | None] = []
         cursor: str | None = None
-        place, late = (self._call.credential, suite), False
+        place, old, late = (self._call.credential, suite), False, False
         longest_s = AGAIN_MAX_S if self._parts.toolbox.hung(place, _now_s()) else LIST_MAX_S
         due_s = _now_s() + longest_s
         try:
             for _ in range(PAGES_MAX):
                 told = await self._page(suite, cursor, due_s)
                 if (page := page_of(told.body)) is None:
-                    return Listed(why=told.sentence or f"the suite answered {told.status} without a list")
-                late = late or told.late
+                    why = told.sentence or f"the suite answered {told.status} without a list"
+                    if told.sent:
+                        self._failed(place, why)
+                    return Listed(why=why)
+                old, late = old or told.old, late or told.late
                 tools += page.tools
                 sources.append(told.source)
                 if (cursor := page.cursor) is None:
                     break
         except TimeoutError:
             self._parts.toolbox.hangs(place, _now_s() + HUNG_S)
-            return Listed(why=f"no answer within {longest_s:g} s")
+            why = f"no answer within {longest_s:g} s"
+            self._failed(place, why)
+            return Listed(why=why)
         if late:
             self._parts.toolbox.hangs(place, _now_s() + HUNG_S)
         else:
             self._parts.toolbox.answers(place)
+        if old:
+            self._failed(place, "the suite failed, and this name is not in its last list")
         return Listed(tools=tuple(tools), sources=tuple(sources))
+
+    def failed(self, suite: str) -> str:
+        """Why a suite gave the caller's team no list a moment ago, "" where it may be asked."""
+        assert self._call.team is not None
+        return self._parts.toolbox.failed((self._call.credential, suite), self._call.team.name, self._parts.wall())
+
+    def _failed(self, place: tuple[str, str], why: str) -> None:
+        assert self._call.team is not None
+        self._parts.toolbox.fails(place, self._call.team.name, why, self._parts.wall())
 
     async def _page(self, suite: str, cursor: str | None, due_s: float) -> _Told:
         asks = {"jsonrpc": "2.0", "id": 1, "method": LIST, "params": {} if cursor is None else {"cursor": cursor}}
@@ -152,8 +173,10 @@ class Survey:
             if asking.stale is None:
                 raise
             response, late = hits.serve(asking, parts, asking.stale), True
-        told = response.body if isinstance(response, web.Response) else b""
-        return _Told(response.status, told if isinstance(told, bytes) else b"", _source(asking, parts), late)
+        said = response.body if isinstance(response, web.Response) else b""
+        told = said if isinstance(said, bytes) else b""
+        old = asking.cache_result == "stale"
+        return _Told(response.status, told, _source(asking, parts), old, late, sent=asking.source is not None)
 
 
 def _now_s() -> float:

@@ -13,6 +13,9 @@ SUITES_MAX: Final = 1_000
 TOOLS_MAX: Final = 2_000
 """Tools remembered of one suite."""
 
+FAILED_S: Final = 10.0
+"""How long nobody looks in a suite for a name that no list has, after it gave none to somebody of the same team."""
+
 
 @dataclass(slots=True)
 class _Suite:
@@ -34,6 +37,7 @@ class Toolbox:
         self._seen: Final[OrderedDict[tuple[str, str], bytes]] = OrderedDict()
         self._named: Final[OrderedDict[str, tuple[str, str]]] = OrderedDict()
         self._hung: Final[dict[tuple[str, str], float]] = {}
+        self._failed: Final[dict[tuple[str, str], dict[str, tuple[float, str]]]] = {}
 
     def is_new(self, credential: str, suite: str, answer: bytes) -> bool:
         """Whether an answer to `tools/list` is another one than the last; it counts as the last one from now on."""
@@ -51,6 +55,7 @@ class Toolbox:
         first:  it begins anew, so what an earlier one said holds no more.
         stored: it was said at `said_s` and comes from the cache; else it is the newest there is.
         """
+        self._failed.pop((credential, suite), None)
         before = self._suites.get((credential, suite))
         known = before or _Suite(said_s)
         if first and before is not None:
@@ -95,6 +100,17 @@ class Toolbox:
     def answers(self, place: tuple[str, str]) -> None:
         """A suite has listed its tools in time."""
         self._hung.pop(place, None)
+
+    def fails(self, place: tuple[str, str], team: str, why: str, at_s: float) -> None:
+        """A suite was asked for its tools in the name of a team, and gave no list."""
+        if len(self._failed) >= SUITES_MAX:
+            self._failed.clear()
+        self._failed.setdefault(place, {})[team] = at_s, why
+
+    def failed(self, place: tuple[str, str], team: str, now_s: float) -> str:
+        """Why a suite gave a team no list a moment ago; "" where it was not asked since, or gave one."""
+        at_s, why = self._failed.get(place, {}).get(team, (now_s - FAILED_S, ""))
+        return why if abs(now_s - at_s) < FAILED_S else ""
 
     def hung(self, place: tuple[str, str], now_s: float) -> bool:
         """Whether a suite did not list its tools in time a moment ago."""

@@ -12,6 +12,7 @@ from proxy.core.limits import Match
 from proxy.core.policy import DEFAULT_POLICY, KeyRef, Policy, Team
 from proxy.core.prices import Price, PriceTable, Rule
 from proxy.core.toollist import NAME_MAX, public_name
+from proxy.mcp.toolbox import FAILED_S
 from proxy.units import CREDIT
 from tests.proxies import proxied
 from tests.suites import call, listing, suites, tool
@@ -323,6 +324,52 @@ async def test_of_a_suite_that_hangs_the_last_list_is_given_and_it_is_back_when_
         assert await listed(front) == ["new__t", "old__t", "well__t"]
         never.set()
         assert (await patient).status == 200
+
+
+@pytest.mark.parametrize("broken", ["500", "no list", "closed"])
+async def test_a_suite_that_gave_no_list_a_moment_ago_is_not_asked_for_every_unknown_name(broken):
+    clock = Clock()
+    async with (
+        suites(**TWO) as gateway,
+        proxied(gateway.url, teams(), auth="keys", wall=clock, drain="0s") as front,
+    ):
+        gateway.raw = {"calc": [b"data: {}\n\n" if broken == "no list" else b""] * 99} if broken != "500" else {}
+        gateway.statuses = {"calc": 500} if broken == "500" else {}
+        for number in range(20):
+            message = (await front.post("/mcp", call(f"calc__{number}"), headers=RED)).json["error"]["message"]
+            assert message.startswith(f"Unknown tool: calc__{number}; no list of calc: ")
+        assert gateway.methods.count("calc tools/list") == 1
+        assert "result" in (await front.post("/mcp", call("docs__find"), headers=RED)).json
+        await front.post("/mcp", call("calc__add"), headers=BLUE)
+        assert gateway.methods.count("calc tools/list") == 2, "what one team was told says nothing of another"
+        gateway.raw, gateway.statuses = {}, {}
+        assert "error" in (await front.post("/mcp", call("calc__add"), headers=RED)).json
+        clock.at_s += FAILED_S
+        assert "result" in (await front.post("/mcp", call("calc__add"), headers=RED)).json
+
+
+async def test_nor_is_one_whose_last_list_is_given_while_it_fails():
+    clock = Clock()
+    async with suites(**TWO) as gateway, proxied(gateway.url, wall=clock) as front:
+        await listed(front)
+        clock.at_s += 61
+        gateway.statuses = {"calc": 500}
+        for number in range(4):
+            assert "error" in (await front.post("/mcp", call(f"calc__{number}"))).json
+        assert gateway.methods.count("calc tools/list") == 2
+        assert "calc__add" in await listed(front)
+
+
+async def test_a_list_that_anybody_gets_ends_the_memory_of_a_failure():
+    async with suites(**TWO) as gateway, proxied(gateway.url) as front:
+        gateway.statuses = {"calc": 500}
+        assert "error" in (await front.post("/mcp", call("calc__add"))).json
+        gateway.statuses = {}
+        assert await listed(front) == ["calc__add", "calc__sub", "docs__find"]
+        assert "result" in (await front.post("/mcp", call("calc__add"))).json
+        unknown = (await front.post("/mcp", call("calc__other"))).json["error"]["message"]
+        assert unknown == "Unknown tool: calc__other"
+        assert gateway.methods.count("calc tools/list") == 2
 
 
 async def test_a_name_that_no_suite_has_is_looked_for_where_it_could_be():
