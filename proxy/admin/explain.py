@@ -173,7 +173,7 @@ def _turn(done: Rehearsed, parts: Parts) -> dict[str, Any] | None:
     return {
         "rates": [_rate(slots, amount) for slots, amount in waiter.wants],
         "starts_in_s": None if block.at_s == inf else round(max(0.0, block.at_s - now_s), 3),
-        "binding": block.slots.rate.name if block.slots is not None else block.gate,
+        "binding": block.slots.rate.name if block.slots else block.gate.words if block.gate else None,
         "at_most_s": call.team.wait_max_s,
     }
 

@@ -5,6 +5,7 @@ from math import inf
 from typing import Final
 
 from proxy.core.accounts import Accounts, Standing
+from proxy.core.gatename import Kind
 from proxy.core.limits import Budget, Each
 from proxy.core.windows import Calendar
 from proxy.observe.metrics import Labels, Metrics
@@ -30,21 +31,12 @@ def bring(parts: Parts) -> None:
     metrics.replace("policy_info", {(policy.digest[:DIGEST_SHOWN] or "none",): 1})
 
 
-BREAKERS: Final = ("upstream", "member", "tools", "suite", "route")
-
-
 def breakers(parts: Parts) -> dict[str, int]:
     """How much of the gateway is left alone now, by kind; names of members and models are no labels."""
-    found = dict.fromkeys(BREAKERS, 0)
+    found = {kind.value: 0 for kind in Kind}
     for name in parts.queue.scheduler.gates.all_shut(parts.queue.now_s()):
-        found[breaker_kind(name)] += 1
+        found[name.kind.value] += 1
     return found
-
-
-def breaker_kind(gate: str) -> str:
-    """The kind of a gate by its name: `suite:calc` is a suite, `chat/gpt-4o` a route with its model."""
-    kind = gate.partition(":")[0]
-    return kind if kind in BREAKERS else "route"
 
 
 def gauge(accounts: Accounts, metrics: Metrics, at_s: float, teams: Iterable[str] = ()) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final
 
+from proxy.core.gatename import GateName
 from proxy.core.ways import Ways
 
 PAUSE_MIN_S: Final = 1.0
@@ -45,7 +46,7 @@ def pause_s(told_s: float | None) -> float:
 class Change:
     """A gate was shut, or opened again. why: a word of a closed list. until_s: None for one that opened."""
 
-    name: str
+    name: GateName
     why: str
     until_s: float | None
 
@@ -78,7 +79,7 @@ class Gates:
 
     def __init__(self) -> None:
         self.ways: Final = Ways()
-        self._gates: Final[dict[str, Gate]] = {}
+        self._gates: Final[dict[GateName, Gate]] = {}
         self._changes: Final[deque[Change]] = deque(maxlen=CHANGES_MAX)
         self._looks = 0
 
@@ -90,31 +91,31 @@ class Gates:
         self._changes.clear()
         return told
 
-    def opens_s(self, names: tuple[str, ...], now_s: float) -> float:
+    def opens_s(self, names: tuple[GateName, ...], now_s: float) -> float:
         """When all of them let a call through; inf where nobody knows."""
         if not self._gates:
             return now_s
         return max((gate.opens_s(now_s) for name in names if (gate := self._gates.get(name))), default=now_s)
 
-    def shut(self, names: tuple[str, ...], now_s: float) -> str | None:
+    def shut(self, names: tuple[GateName, ...], now_s: float) -> GateName | None:
         """The name of the one that opens last, None where all are open."""
         shut = [(gate.opens_s(now_s), name) for name in names if (gate := self._gates.get(name)) is not None]
         return max((entry for entry in shut if entry[0] > now_s), default=(0.0, None))[1]
 
-    def until_s(self, name: str) -> float:
+    def until_s(self, name: GateName) -> float:
         """When a gate opens, -inf for one that is not shut."""
         return self._gates[name].until_s if name in self._gates else -inf
 
     # --- looking ---
 
-    def looked(self, names: tuple[str, ...], team: str) -> int | None:
+    def looked(self, names: tuple[GateName, ...], team: str) -> int | None:
         """None: nobody has to look behind these gates; else when a team looked last, 0 for never."""
         if not self._gates:
             return None
         found = [gate for name in names if (gate := self._gates.get(name)) is not None and gate.probes]
         return max((gate.looked.get(team, 0) for gate in found), default=None)
 
-    def pass_through(self, names: tuple[str, ...], team: str) -> tuple[str, ...]:
+    def pass_through(self, names: tuple[GateName, ...], team: str) -> tuple[GateName, ...]:
         """A call goes through: the gates that it is the one to look behind."""
         if not self._gates:
             return ()
@@ -125,7 +126,7 @@ class Gates:
             self._gates[name].looked[team] = self._looks
         return looks
 
-    def came_back(self, names: tuple[str, ...]) -> None:
+    def came_back(self, names: tuple[GateName, ...]) -> None:
         """A call that was to look is over; where it told nothing, the next one looks."""
         for name in names:
             if (gate := self._gates.get(name)) is not None:
@@ -133,19 +134,19 @@ class Gates:
 
     # --- shutting and opening ---
 
-    def pause(self, name: str, until_s: float, why: str = "told") -> None:
+    def pause(self, name: GateName, until_s: float, why: str = "told") -> None:
         """Shut a gate until an instant; it then opens for all."""
         gate = self._gates.setdefault(name, Gate())
         if until_s > gate.until_s + NEWS_S:
             self._changes.append(Change(name, why, until_s))
         gate.until_s = max(gate.until_s, until_s)
 
-    def break_(self, name: str, until_s: float, why: str = "told") -> None:
+    def break_(self, name: GateName, until_s: float, why: str = "told") -> None:
         """Shut a gate until an instant; one call then looks before the others go."""
         self.pause(name, until_s, why)
         self._gates[name].probes, self._gates[name].looking = True, False
 
-    def failed(self, way: str, own: str, team: str, now_s: float, looks: tuple[str, ...] = ()) -> None:
+    def failed(self, way: GateName, own: GateName, team: str, now_s: float, looks: tuple[GateName, ...] = ()) -> None:
         """A call failed without saying until when. looks: gates that it was to look behind.
 
         way: the gate of all teams.      own: the gate of this team there.
@@ -165,7 +166,7 @@ class Gates:
             elif enough and (gate is None or not gate.probes):
                 self.break_(name, now_s + FIRST_BREAK_S, "fails")
 
-    def answered(self, names: tuple[str, ...], way: str, team: str, now_s: float) -> None:
+    def answered(self, names: tuple[GateName, ...], way: GateName, team: str, now_s: float) -> None:
         """A call was answered: what looked through these gates found all well."""
         self.ways.answered(way, team, now_s)
         if not self._gates:
@@ -179,6 +180,6 @@ class Gates:
                 self.ways.mended(way, None if name == way else team)
                 self._changes.append(Change(name, "answered", None))
 
-    def all_shut(self, now_s: float) -> dict[str, float]:
+    def all_shut(self, now_s: float) -> dict[GateName, float]:
         """What is shut now, and until when."""
         return {name: gate.until_s for name, gate in self._gates.items() if gate.opens_s(now_s) > now_s}

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import inf
 from typing import Final
 
+from proxy.core.gatename import GateName
 from proxy.core.limits import Counts, Draw, Rate, rates_of
 from proxy.core.slots import GUARD_MAX_S, Slots
 from proxy.core.turns import Turn, Wants
@@ -98,7 +99,7 @@ class Rates:
 
     # --- turns ---
 
-    def start(self, name: str, draw: Draw, tokens: int, wants: Wants, gates: tuple[str, ...] = ()) -> Turn:
+    def start(self, name: str, draw: Draw, tokens: int, wants: Wants, gates: tuple[GateName, ...] = ()) -> Turn:
         """Take a place in every account; whoever calls has seen that there is room."""
         team = draw.facts.team
         weight = self.weight(team)

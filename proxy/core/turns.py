@@ -10,6 +10,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 from proxy.core.accounts import Refusal
+from proxy.core.gatename import GateName
 from proxy.core.limits import Draw
 from proxy.core.slots import Place, Slots
 
@@ -44,7 +45,7 @@ class Block:
     held: Held
     at_s: float = inf
     slots: Slots | None = None
-    gate: str | None = None
+    gate: GateName | None = None
     refusal: Refusal | None = None
 
 
@@ -61,7 +62,7 @@ class Turn:
     draw: Draw
     tokens: int
     places: tuple[Place, ...]
-    gates: tuple[str, ...] = ()
+    gates: tuple[GateName, ...] = ()
     counted_s: float = inf
     written_s: float = inf
     open: bool = True
@@ -93,12 +94,12 @@ class Waiter:
     deadline_s: float
     tokens: int = 0
     credits: int = 0
-    gates: tuple[str, ...] = ()
+    gates: tuple[GateName, ...] = ()
     asked_s: float = 0.0
     seq: int = 0
     wants: Wants = ()
     block: Block | None = None
-    looks: tuple[str, ...] = ()
+    looks: tuple[GateName, ...] = ()
     lane: "Lane | None" = None
 
     @property

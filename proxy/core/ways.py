@@ -8,6 +8,8 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from typing import Final
 
+from proxy.core.gatename import GateName
+
 FAILURES: Final = 5
 WITHIN_S: Final = 10.0
 """So many failures in so many seconds shut a way."""
@@ -34,12 +36,12 @@ class Ways:
     """All ways that were heard of lately."""
 
     def __init__(self) -> None:
-        self._ways: Final[OrderedDict[str, Way]] = OrderedDict()
+        self._ways: Final[OrderedDict[GateName, Way]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._ways)
 
-    def _way(self, name: str) -> Way:
+    def _way(self, name: GateName) -> Way:
         way = self._ways.get(name)
         if way is None:
             way = self._ways[name] = Way()
@@ -49,11 +51,11 @@ class Ways:
             self._ways.move_to_end(name)
         return way
 
-    def answered(self, name: str, team: str, now_s: float) -> None:
+    def answered(self, name: GateName, team: str, now_s: float) -> None:
         """A team's call was answered, with whatever is not a failure of the gateway's."""
         self._way(name).well[team] = now_s
 
-    def failed(self, name: str, team: str, now_s: float) -> tuple[bool, bool]:
+    def failed(self, name: GateName, team: str, now_s: float) -> tuple[bool, bool]:
         """A team's call failed: whether that is enough to shut the way for this team, and for everybody."""
         way = self._way(name)
         way.failed.append((now_s, team))
@@ -67,7 +69,7 @@ class Ways:
         enough = sum(of_team.values()) >= FAILURES and len(of_team) >= TEAMS
         return of_team[team] >= FAILURES, enough and not well
 
-    def mended(self, name: str, team: str | None) -> None:
+    def mended(self, name: GateName, team: str | None) -> None:
         """It answers again: what failed before does not count any more. team: whose failures, None for all."""
         if (way := self._ways.get(name)) is not None:
             kept = [] if team is None else [entry for entry in way.failed if entry[1] != team]

@@ -4,6 +4,7 @@ from math import isfinite
 from typing import Final
 
 from proxy.core.facts import Facts
+from proxy.core.gatename import UPSTREAM, GateName, Kind
 from proxy.core.limits import Draw
 from proxy.core.rates import OURS
 from proxy.core.turns import Waiter
@@ -12,10 +13,8 @@ from proxy.server.admitted import Admitted
 from proxy.server.call import Call
 from proxy.server.parts import Parts
 from proxy.server.routes import Draws
-from proxy.server.waits import MEMBER, TOOLS
 
 WAIT_HEADER: Final = "x-sluicegate-wait-max"
-UPSTREAM_GATE: Final = "upstream"
 OUR_WAIT_S: Final = 30.0
 """Longest wait of the proxy's own questions; they are asked again later anyway."""
 
@@ -46,14 +45,16 @@ OWN_WAY: Final = 3
 """Where in a call's gates stands that of its route and model, or its suite: of all teams, and of its team alone."""
 
 
-def gates_of(call: Call, member: str) -> tuple[str, ...]:
+def gates_of(call: Call, member: str) -> tuple[GateName, ...]:
     """What has to be open for the call: the gateway, its member, and its way, that of all and that of its team."""
     assert call.match is not None
     assert call.team is not None
     suite = call.match.values["suite"] if call.mcp is not None else None
-    way = f"{call.match.route.name}/{call.model or ''}" if suite is None else f"suite:{suite}"
-    gates = UPSTREAM_GATE, MEMBER + member, way, f"{way} of {call.team.name}"
-    return (*gates, TOOLS + call.credential) if call.mcp is not None and call.mcp.method == "tools/call" else gates
+    way = (Kind.ROUTE, f"{call.match.route.name}/{call.model or ''}") if suite is None else (Kind.SUITE, suite)
+    gates = UPSTREAM, GateName(Kind.MEMBER, member), GateName(*way), GateName(*way, call.team.name)
+    if call.mcp is not None and call.mcp.method == "tools/call":
+        return (*gates, GateName(Kind.TOOLS, call.credential))
+    return gates
 
 
 def _patience_s(call: Call, team_s: float) -> float:
@@ -74,7 +75,7 @@ async def our_turn(route: str, parts: Parts) -> Admitted:
     """A turn for a call of the proxy's own, which stands behind everybody's. Raises ProxyError."""
     now_s = parts.queue.now_s()
     member = parts.queue.member_of("")
-    gates = UPSTREAM_GATE, MEMBER + member, f"{route}/"
+    gates = UPSTREAM, GateName(Kind.MEMBER, member), GateName(Kind.ROUTE, f"{route}/")
     draw = Draw(Facts(OURS, "", route), member)
     waiter = Waiter(parts.new_id(), draw, now_s + OUR_WAIT_S, gates=gates, asked_s=now_s)
     return Admitted(parts.queue, await parts.queue.take(waiter, None, 0, lambda _: None))

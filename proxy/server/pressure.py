@@ -7,17 +7,17 @@ from typing import Final, Protocol
 
 from aiohttp import web
 
+from proxy.core.gatename import UPSTREAM, GateName, Kind
 from proxy.core.headers import retry_after_s
 from proxy.core.pauses import BREAK_MAX_S, BREAK_UNKNOWN_S, pause_s
 from proxy.core.policy import Storms
 from proxy.core.refusals import LATCH_S, REMEMBERED, Said
 from proxy.errors import ProxyError
 from proxy.server import replies, warnings
-from proxy.server.asking import OWN_WAY, UPSTREAM_GATE, WAY, gates_of
+from proxy.server.asking import OWN_WAY, WAY, gates_of
 from proxy.server.call import Call
 from proxy.server.parts import Parts
 from proxy.server.upstream import Outgoing
-from proxy.server.waits import MEMBER, TOOLS
 
 RESENT_MAX: Final = 20
 """How often one call goes back to the queue after a 429, however long its caller would wait."""
@@ -105,7 +105,8 @@ def refused(call: Call, told: Told, content_type: str, body: bytes, parts: Parts
         case status if status in REMEMBERED and (key := _key(call)) is not None:
             parts.refusals.remember(key, Said(status, told.headers, content_type, body), now_s)
         case 503 if (after_s := _after_s(told, parts)) is not None or _maintenance(body, call.model):
-            gate = f"suite:{call.match.values['suite']}" if call.match and call.mcp is not None else UPSTREAM_GATE
+            suite = call.match.values["suite"] if call.match and call.mcp is not None else None
+            gate = UPSTREAM if suite is None else GateName(Kind.SUITE, suite)
             until_s = now_s + (BREAK_UNKNOWN_S if after_s is None else min(max(after_s, 1.0), BREAK_MAX_S))
             parts.queue.scheduler.gates.break_(gate, until_s, "maintenance" if after_s is None else "told")
             warnings.gates(parts)
@@ -138,7 +139,8 @@ def sent_back(call: Call, told: Told, parts: Parts) -> bool:
     queue, waiter = parts.queue, call.waiter
     now_s = queue.now_s()
     is_tool = call.mcp is not None and call.mcp.method == "tools/call"
-    gate = next(name for name in gates_of(call, waiter.draw.member) if name.startswith(TOOLS if is_tool else MEMBER))
+    kind = Kind.TOOLS if is_tool else Kind.MEMBER
+    gate = next(name for name in gates_of(call, waiter.draw.member) if name.kind is kind)
     after_s = _after_s(told, parts)
     if queue.scheduler.gates.until_s(gate) <= now_s:
         # Calls that were on their way together say the same thing once.

@@ -3,6 +3,7 @@
 from math import ceil, inf
 from typing import Any, Final
 
+from proxy.core.gatename import QUIET
 from proxy.core.limits import Counts
 from proxy.core.scheduler import Scheduler
 from proxy.core.slots import Slots
@@ -11,10 +12,6 @@ from proxy.errors import ProxyError
 from proxy.server.budgets import over_budget
 
 POINTLESS: Final = {"x-should-retry": "false"}
-MEMBER: Final = "member:"
-"""Begins the name of the gate that a gateway's 429 shuts; all others are breakers."""
-TOOLS: Final = "tools:"
-"""Begins the name of the gate that a 429 on a tool call shuts."""
 
 
 def refused(block: Block, waiter: Waiter, now_s: float, wall_s: float) -> ProxyError:
@@ -45,7 +42,7 @@ def _said(block: Block, waiter: Waiter, after_s: float | None, patience_s: float
     waits = "nobody knows how long it lasts" if after_s is None else f"the wait would be about {ceil(after_s)} s"
     ends = f"{waits}, and this caller waits at most {patience_s:g} s"
     if block.held is Held.GATE:
-        if (block.gate or "").startswith((MEMBER, TOOLS)):
+        if block.gate is not None and block.gate.kind in QUIET:
             return "turn_too_far", f"The gateway asked for a pause; {ends}."
         return "paused", f"The gateway does not answer calls like this one at the moment; {waits}."
     if (slots := block.slots) is None:
@@ -158,7 +155,9 @@ def told(scheduler: Scheduler, now_s: float, waiting_bytes: int) -> dict[str, ob
         for slots in scheduler.rates.all_slots(now_s)
         if slots.used or slots.waiting
     ]
-    shut = {name: _in_s(until_s, now_s) for name, until_s in scheduler.gates.all_shut(now_s).items()}
+    # Of names that read alike the one that opens last is told.
+    gates = sorted(scheduler.gates.all_shut(now_s).items(), key=lambda gate: gate[1])
+    shut = {name.words: _in_s(until_s, now_s) for name, until_s in gates}
     return {"waiting": len(scheduler), "bytes": waiting_bytes, "lanes": lanes, "limits": limits, "shut": shut}
 
 

@@ -7,6 +7,7 @@ import asyncio
 from hashlib import sha256
 from typing import Final
 
+from proxy.core.gatename import QUIET
 from proxy.core.limits import Budget
 from proxy.core.reconciliation import Span
 from proxy.core.windows import Calendar
@@ -18,9 +19,6 @@ from proxy.units import credit_text, instant_text
 
 EVERY_S: Final = 1.0
 """How often accounts are asked; no call waits for it."""
-
-QUIET: Final = ("member:", "tools:")
-"""Gates whose pauses are part of every day: they are shut for seconds, and calls wait."""
 
 
 def tell(parts: Parts) -> None:
@@ -127,16 +125,14 @@ WHY: Final = {
 def gates(parts: Parts) -> None:
     """Tell which parts of the gateway are left alone from now on, and which are not any more."""
     for change in parts.queue.scheduler.gates.changes():
-        kind = change.name.partition(":")[0]
-        # A member is known by the digest of its key; who reads this has no use for it.
-        what = kind if f"{kind}:" in QUIET else change.name
+        what = change.name.told
         if change.until_s is None:
             parts.log.note("info", "breaker_closed", what=what, why=WHY[change.why])
             continue
         left_s = max(0.0, change.until_s - parts.queue.now_s())
         at_s = parts.wall()
         until = instant_text(at_s + left_s)
-        event = "gateway_pause" if f"{kind}:" in QUIET else "breaker_open"
+        event = "gateway_pause" if change.name.kind in QUIET else "breaker_open"
         parts.log.note("warning", event, what=what, why=WHY[change.why], for_s=round(left_s, 1), until=until)
         if event == "breaker_open" and change.why != "still_fails":
             text = f"{what} of the gateway is left alone until {until}: {WHY[change.why]}."

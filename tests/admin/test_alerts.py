@@ -13,6 +13,7 @@ from proxy.admin.alerts import message, watch
 from proxy.config.problem import Problems
 from proxy.config.settings import AlertFormat
 from proxy.config.sources import load
+from proxy.core.gatename import GateName, Kind
 from proxy.core.limits import Budget, Each
 from proxy.core.policy import Policy, Team
 from proxy.core.prices import Price, PriceTable, Rule
@@ -116,8 +117,8 @@ async def test_each_thing_worth_knowing_is_told_once(gateway, hook, flags, tmp_p
         (policies / "a.yaml").write_text("nonsense: [1]")
         await reload.reload(parts)
         warnings.drift(Span(Reading(0, 100, 0, 0), Reading(1, 50, 0, 0)), parts)
-        parts.queue.scheduler.gates.break_("suite:calc", parts.queue.now_s() + 60)
-        parts.queue.scheduler.gates.pause("member:x", parts.queue.now_s() + 60)
+        parts.queue.scheduler.gates.break_(GateName(Kind.SUITE, "calc"), parts.queue.now_s() + 60)
+        parts.queue.scheduler.gates.pause(GateName(Kind.MEMBER, "x"), parts.queue.now_s() + 60)
         parts.state.key_refused = True
         await hook.until(lambda: len(hook.taken) >= 7)
         assert sorted(hook.kinds) == [

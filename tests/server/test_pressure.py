@@ -212,6 +212,19 @@ async def test_failures_of_several_teams_shut_the_way_for_all(gateway):
         assert len(gateway.journal) == 5
 
 
+async def test_a_model_that_is_named_like_the_way_of_a_team_shuts_nothing_of_that_team(gateway):
+    async with proxied(gateway.url, crowd(), auth="keys") as front:
+        gateway.set_fault("500")
+        invented = {**CHAT, "model": f"{CHAT['model']} of red"}
+        for team in ("blue", "green") * 3:
+            headers = {"x-api-key": team, **NO_WAIT}
+            assert (await front.post("/v1/chat/completions", invented, headers=headers)).status in (500, 503)
+        gateway.clear_faults()
+        assert await chat(front, "red") == (200, None)
+        ((_, told, _),) = notes(front, "breaker_open")
+        assert told == f"chat/{CHAT['model']} of red"
+
+
 async def test_what_a_caller_asked_wrong_is_no_failure_of_the_gateway(front, gateway):
     for code in (400, 501):
         gateway.clear_faults()

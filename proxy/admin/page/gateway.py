@@ -4,11 +4,11 @@ from typing import Any, Final
 
 from proxy.admin import reconciliation
 from proxy.admin.call import Asked
-from proxy.admin.gauges import breaker_kind
 from proxy.admin.page.charts import meter
 from proxy.admin.page.frame import Page, Row, facts, section, table
 from proxy.admin.page.markup import Html, text
 from proxy.admin.page.words import amount, counted, instant, number, span
+from proxy.core.gatename import QUIET
 from proxy.server import waits
 from proxy.server.parts import Parts
 from proxy.units import instant_text
@@ -26,8 +26,8 @@ async def read(asked: Asked, parts: Parts) -> dict[str, Any]:
     queue["shut"] = [
         # A member is known by the digest of its key; who reads this has no use for it.
         {
-            "what": breaker_kind(name),
-            "name": "" if breaker_kind(name) in ("member", "tools") else name,
+            "what": name.kind.value,
+            "name": "" if name.kind in QUIET else name.words,
             "opens_in_s": in_s,
         }
         for name, in_s in parts.queue.scheduler.gates.all_shut(parts.queue.now_s()).items()
