@@ -55,7 +55,7 @@ class Answer:
 
     text_bytes:  UTF-8 bytes of generated text, thinking and arguments.
     begun:       an answer has started: a chunk with choices, a message, a response object.
-    answered:    something a caller can use has come: text, a tool call, a refusal, an image.
+    answered:    something a caller can use has come: text that is not blank, a tool call, a refusal, an image.
     refused:     the model would not answer, or what it said was filtered.
     ended:       the terminal mark has come.
     own_error:   the error came as the event that this family's SDKs read as one.
@@ -107,6 +107,17 @@ def text_size(value: object) -> int:
     if isinstance(value, list):
         return sum(text_size(part.get("text")) for part in value if isinstance(part, dict))
     return 0
+
+
+def says(value: object) -> bool:
+    """Whether there is more in such text than blanks and ends of lines."""
+    if isinstance(value, str):
+        return bool(value) and not value.isspace()
+    if isinstance(value, Run):
+        return value.size > 0 and not value.blank
+    if isinstance(value, list):
+        return any(says(part.get("text")) for part in value if isinstance(part, dict))
+    return False
 
 
 def tree_in(value: object) -> Tree:

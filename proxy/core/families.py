@@ -20,6 +20,7 @@ from proxy.core.answers import (
     note_failure,
     note_stray_error,
     note_usage,
+    says,
     text_size,
     tokens,
     tree_in,
@@ -100,7 +101,7 @@ def _note_running_text(answer: Answer, choice: Tree, tree: Tree) -> None:
     answer.begun = True
     answer.model = answer.model or word(tree.get("model"))
     if text := choice["delta"]["content"]:
-        answer.answered = True
+        answer.answered = answer.answered or not text.isspace()
         answer.text_bytes += text_size(text)
         if len(answer.open_choices) < _OPEN_CHOICES_MAX:
             answer.open_choices.add(choice.get("index", 0))
@@ -112,12 +113,11 @@ def _read_choice(answer: Answer, choice: Tree) -> None:
     for key in _CHAT_TEXTS:
         if text := part.get(key):
             said += text_size(text)
+            answer.answered = answer.answered or says(text)
     if part.get("tool_calls") or part.get("function_call") or part.get("audio") or part.get("images"):
         answer.answered = True
         said += _call_size(part)
-    if said:
-        answer.answered = True
-        answer.text_bytes += said
+    answer.text_bytes += said
     answer.refused = answer.refused or bool(part.get("refusal"))
     for key in _CHAT_THOUGHTS:
         if text := part.get(key):
@@ -186,7 +186,7 @@ def _read_block(answer: Answer, block: Tree) -> None:
     for key in _BLOCK_TEXTS:
         if text := block.get(key):
             answer.text_bytes += text_size(text)
-            answer.answered = answer.answered or key == "text"
+            answer.answered = answer.answered or (key == "text" and says(text))
     if kind is not None and kind not in _SILENT_BLOCKS and not kind.endswith("_delta"):
         answer.answered = True
         answer.text_bytes += text_size(block.get("name")) + _json_size(block.get("input"))
@@ -221,7 +221,8 @@ def read_responses(answer: Answer, _name: bytes, tree: Tree) -> None:
     if kind is not None and kind.endswith(".delta"):
         if said := text_size(tree.get("delta")):
             answer.text_bytes += said
-            answer.answered = answer.answered or not kind.startswith(_RESPONSE_THOUGHTS)
+            speaks = says(tree.get("delta")) and not kind.startswith(_RESPONSE_THOUGHTS)
+            answer.answered = answer.answered or speaks
             answer.refused = answer.refused or kind == "response.refusal.delta"
     elif isinstance(tree.get("response"), dict):
         _read_response(answer, tree["response"])
@@ -268,7 +269,8 @@ def _read_item(answer: Answer, item: Tree) -> int:
     said = sum(text_size(part.get("text")) + text_size(part.get("refusal")) for part in parts)
     answer.refused = answer.refused or any(part.get("refusal") for part in parts)
     kind = word(item.get("type")) or ""
-    if (said and kind != "reasoning") or kind.endswith("_call"):
+    speaks = any(says(part.get("text")) or says(part.get("refusal")) for part in parts)
+    if (speaks and kind != "reasoning") or kind.endswith("_call"):
         answer.answered = True
     called = text_size(item.get("name")) + text_size(item.get("arguments")) + text_size(item.get("input"))
     return said + called + text_size(item.get("summary"))

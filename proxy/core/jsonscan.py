@@ -22,9 +22,13 @@ _NAME_MAX: Final = 1024  # a longer member name is none of ours
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A value that was measured and not kept: `size` bytes of JSON text, without the quotes of a string."""
+    """A value that was measured and not kept: `size` bytes of JSON text, without the quotes of a string.
+
+    blank: of strings whose bytes are added up: there is nothing in them but blanks and ends of lines.
+    """
 
     size: int
+    blank: bool = False
 
 
 class Keep(Enum):
@@ -62,6 +66,7 @@ _GAP: Final = re.compile(rb"[\s,:]*+")
 _SCALAR: Final = re.compile(rb"[^\s,:\"{}\[\]]*+")
 _WHOLE_NUMBER: Final = re.compile(rb"-?(?:0|[1-9][0-9]{0,19})")
 _NUMBER: Final = re.compile(rb"-?(?:0|[1-9][0-9]{0,29})(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,3})?")
+_BLANK: Final = re.compile(rb"(?: |\\[nrtf])*+")
 _QUOTE, _OPEN_OBJECT = b'"'[0], b"{"[0]
 _OPENING: Final = frozenset(b"{[")
 _CLOSING: Final = frozenset(b"}]")
@@ -98,7 +103,7 @@ class Scanner:
     earlier ones unless null, sizes add up.
     """
 
-    __slots__ = ("_depth", "_escaped", "_frames", "_in_string", "_kept", "_over", "_paths", "_size",
+    __slots__ = ("_blank", "_depth", "_escaped", "_frames", "_half", "_in_string", "_kept", "_over", "_paths", "_size",
                  "_stopped", "_target", "complete", "tree")  # fmt: skip
 
     def __init__(self, paths: Paths) -> None:
@@ -114,6 +119,8 @@ class Scanner:
         self._target: Paths | None = None
         self._kept: bytearray | None = None
         self._size = 0
+        self._blank = False
+        self._half = b""  # of an escape in a string that was blank so far
 
     def feed(self, piece: bytes) -> None:
         at = 0
@@ -184,6 +191,7 @@ class Scanner:
         self._over, self._target = over, target
         self._kept = bytearray() if keep else None
         self._size = self._depth = 0
+        self._blank, self._half = over is _Over.STRING and target is not None and target.keep is Keep.SIZE, b""
         if over is _Over.STRING:
             self._in_string = True
             return at + 1
@@ -246,6 +254,11 @@ class Scanner:
         self._size += end - start
         if self._kept is not None and self._size <= VALUE_MAX:
             self._kept += piece[start:end]
+        if self._blank:
+            text = self._half + piece[start:end]
+            rest = text[_past(_BLANK, text, 0) :]
+            self._blank = rest in (b"", b"\\")
+            self._half = rest if self._blank else b""
 
     def _end(self) -> None:
         over, target = self._over, self._target
@@ -258,7 +271,8 @@ class Scanner:
         if target is not None and frame.is_object:
             if target.keep is Keep.SIZE and over is _Over.STRING:
                 there = frame.holder.get(name)
-                frame.holder[name] = Run(self._size + (there.size if isinstance(there, Run) else 0))
+                before = there if isinstance(there, Run) else Run(0, blank=True)
+                frame.holder[name] = Run(before.size + self._size, before.blank and self._blank)
             elif target.keep is Keep.WHOLE:
                 value = self._whole(over)
                 if value is not None or name not in frame.holder:

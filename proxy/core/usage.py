@@ -226,7 +226,7 @@ class Meter:
 
     @property
     def empty_answer(self) -> bool:
-        """A complete answer without text, tool call, refusal or media."""
+        """A complete answer without text, tool call, refusal or media; blanks are no text."""
         said = self._answer
         complete = self.end not in (End.CUT, End.ERROR, End.CANCELLED)
         return said.begun and complete and not said.answered and said.status not in _OPEN_STATUSES

@@ -174,6 +174,11 @@ EMPTY = (
     # what came                      family            whole body                                                                                  empty
     ("no text",                      Family.CHAT,      {"choices": [{"message": {"content": ""}, "finish_reason": "length"}]},                     True),
     ("null text",                    Family.CHAT,      {"choices": [{"message": {"content": None}, "finish_reason": "stop"}]},                     True),
+    ("blanks",                       Family.CHAT,      {"choices": [{"message": {"content": " \n\t\r "}, "finish_reason": "length"}]},           True),
+    ("a letter n",                   Family.CHAT,      {"choices": [{"message": {"content": "n"}, "finish_reason": "stop"}]},                      False),
+    ("text behind blanks",           Family.CHAT,      {"choices": [{"message": {"content": "\n\n a"}, "finish_reason": "stop"}]},                 False),
+    ("blanks in parts",              Family.CHAT,      {"choices": [{"message": {"content": [{"type": "text", "text": "\n"}]}}]},                  True),
+    ("blanks beside a tool call",    Family.CHAT,      {"choices": [{"message": {"content": " ", "tool_calls": [{"function": {"name": "f"}}]}}]},  False),
     ("thoughts only",                Family.CHAT,      {"choices": [{"message": {"content": "", "reasoning": "hm"}, "finish_reason": "length"}]},  True),
     ("text",                         Family.CHAT,      {"choices": [{"message": {"content": "a"}, "finish_reason": "stop"}]},                      False),
     ("text in parts",                Family.CHAT,      {"choices": [{"message": {"content": [{"type": "text", "text": "a"}]}}]},                   False),
@@ -183,11 +188,13 @@ EMPTY = (
     ("text in the second choice",    Family.CHAT,      {"choices": [{"message": {"content": ""}}, {"message": {"content": "b"}}]},                 False),
     ("an error",                     Family.CHAT,      {"error": {"message": "x"}},                                                                False),
     ("no blocks",                    Family.MESSAGES,  MESSAGE | {"content": []},                                                                  True),
+    ("a blank block",                Family.MESSAGES,  MESSAGE | {"content": [{"type": "text", "text": "\n\n"}]},                                  True),
     ("thinking only",                Family.MESSAGES,  MESSAGE | {"content": [{"type": "thinking", "thinking": "hm"}]},                            True),
     ("a tool use",                   Family.MESSAGES,  MESSAGE | {"content": [{"type": "tool_use", "name": "f", "input": {"a": 1}}]},              False),
     ("a refusal",                    Family.MESSAGES,  MESSAGE | {"content": [], "stop_reason": "refusal"},                                        False),
     ("a count of tokens",            Family.MESSAGES,  {"input_tokens": 12},                                                                       False),
     ("no items",                     Family.RESPONSES, RESPONSE | {"output": []},                                                                  True),
+    ("a blank message",              Family.RESPONSES, RESPONSE | {"output": [{"type": "message", "content": [{"text": "  "}]}]},                  True),
     ("reasoning only",               Family.RESPONSES, RESPONSE | {"output": [{"type": "reasoning", "content": [{"text": "hm"}]}]},                True),
     ("a call",                       Family.RESPONSES, RESPONSE | {"output": [{"type": "function_call", "name": "f", "arguments": "{}"}]},         False),
     ("not yet",                      Family.RESPONSES, RESPONSE | {"output": [], "status": "queued"},                                              False),
@@ -206,6 +213,40 @@ def test_an_empty_answer_is_one_without_anything_to_use(family, body, empty):
         body.get("choices", [{}])[0].get("message", {}).get("content"), list
     ):
         assert padded.empty_answer is empty
+
+
+# fmt: off
+SPOKEN = {
+    Family.CHAT: lambda text: [
+        {"choices": [{"index": 0, "delta": {"content": text}}]},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+    ],
+    Family.MESSAGES: lambda text: [
+        {"type": "message_start", "message": MESSAGE | {"content": []}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 9}},
+        {"type": "message_stop"},
+    ],
+    Family.RESPONSES: lambda text: [
+        {"type": "response.created", "response": RESPONSE | {"output": [], "status": "in_progress"}},
+        {"type": "response.output_text.delta", "delta": text},
+        {"type": "response.completed", "response": RESPONSE | {"output": [
+            {"type": "message", "content": [{"type": "output_text", "text": text}]}]}},
+    ],
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("family", SPOKEN)
+@pytest.mark.parametrize(("text", "empty"), [("", True), (" ", True), ("\n\t", True), ("\n x", False)])
+@pytest.mark.parametrize("long", [False, True])
+def test_a_stream_of_blanks_is_an_empty_answer(family, text, empty, long):
+    padding = {"padding": "x" * EVENT_MAX} if long else {}
+    stream = events(*(padding | event for event in SPOKEN[family](text)))
+    ending = b"data: [DONE]\n\n" if family is Family.CHAT else b""
+    for step in (1 if not long else EVENT_MAX, 1021, len(stream)):
+        pieces = [stream[at : at + step] for at in range(0, len(stream), step)]
+        assert metered(family, *pieces, ending).empty_answer is empty, step
 
 
 # fmt: off

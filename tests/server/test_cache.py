@@ -13,6 +13,7 @@ from proxy.core.limits import Budget, Match
 from proxy.core.policy import DEFAULT_POLICY, CacheScope, KeyRef, Policy, Steering, Storms, StreamUsage, Team
 from proxy.core.prices import FLAT, PriceTable, Rule
 from proxy.core.windows import Calendar, Per
+from proxy.emulator.faults.asking import Armed, Recording
 from proxy.stores.cache.memory import MemoryCache
 from proxy.stores.cache.sqlite import SqliteCache
 from proxy.stores.ledger.sqlite import SqliteLedger
@@ -288,6 +289,18 @@ async def test_only_whole_answers_that_say_something_are_kept(gateway, fault, bo
         assert "hit" not in reply.headers["Cache-Status"], reply.headers
         assert reply.status == 200
         assert len(gateway.journal) == 2
+
+
+async def test_blanks_alone_are_not_kept_and_the_log_says_that_the_answer_was_empty(front, gateway):
+    choice = {"index": 0, "message": {"role": "assistant", "content": " \n\n"}, "finish_reason": "stop"}
+    whole = orjson.dumps({"id": "a", "object": "chat.completion", "model": CHAT["model"], "choices": [choice]})
+    gateway.recordings["blank"] = Recording((whole,), headers=(("Content-Type", "application/json"),))
+    gateway.armed.append(Armed("raw", {"name": "blank"}, times=1))
+    body = {**CHAT, "seed": 1}
+    assert (await front.post(PATH, body)).body == whole
+    assert (await front.request())["empty"] is True
+    assert "hit" not in (await front.post(PATH, body)).headers["Cache-Status"]
+    assert "hit" in (await front.post(PATH, body)).headers["Cache-Status"]
 
 
 async def test_nothing_is_kept_of_an_answer_whose_caller_left(front, gateway):
