@@ -6,7 +6,7 @@ forward here: a clock that steps back reopens nothing.
 """
 
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
@@ -126,8 +126,22 @@ PRUNED_FROM: Final = 1024
 """Accounts below this number are all kept; above it, ended ones go each time the number has doubled."""
 
 
-Draws = tuple[tuple[Budget, tuple[str, ...]], ...]
-"""The budgets one kind of call draws on, and whose account in each."""
+Place = tuple[Budget, tuple[str, ...], Account]
+"""A budget that a call draws on, whose account it is, and the account."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """Where one kind of call draws: the same accounts for all of them, until a window ends.
+
+    from_s, until_s: the instants for which these are the accounts.      slides: some of them are of sliding windows.
+    """
+
+    places: Sequence[Place]
+    from_s: float
+    until_s: float
+    slides: bool
+
 
 DRAWN_MAX: Final = 4096
 """Kinds of calls whose budgets are remembered, so that not every call is matched with every budget."""
@@ -146,7 +160,7 @@ class Accounts:
         self._now_s = -inf
         self._prune_at = PRUNED_FROM
         self._crossed: Final[deque[Crossed]] = deque(maxlen=CROSSED_MAX)
-        self._drawn: Final[dict[Facts, Draws]] = {}
+        self._drawn: Final[dict[Facts, Drawing]] = {}
         self._windows: Final[dict[str, Window]] = {}
         self._flowed: Final[dict[tuple[str, tuple[str, ...]], int]] = {}
 
@@ -169,22 +183,38 @@ class Accounts:
         key = (budget.name, group, window.start_s if window else 0.0)
         account = self._accounts.get(key)
         if account is None:
-            if len(self._accounts) >= self._prune_at:
-                self.prune()
             account = self._accounts[key] = Account(window, budget, group, _marks(budget, group))
         if isinstance(budget.window, Sliding):
             account.forget(self._now_s - budget.window.seconds)
         return account
 
-    def _places(self, facts: Facts, at_s: float) -> list[tuple[Budget, tuple[str, ...], Account]]:
-        draws = self._drawn.get(facts)
-        if draws is None:
-            # Callers may ask for any model, so what is remembered is bounded.
-            if len(self._drawn) >= DRAWN_MAX:
-                self._drawn.clear()
-            draws = tuple((budget, budget.group(facts)) for budget in drawn(self.budgets, facts))
-            self._drawn[facts] = draws
-        return [(budget, group, self._account(budget, group, at_s)) for budget, group in draws]
+    def _places(self, facts: Facts, at_s: float) -> Sequence[Place]:
+        known = self._drawn.get(facts)
+        if known is None or not known.from_s <= at_s < known.until_s:
+            known = self._draw(facts, at_s)
+        elif known.slides:
+            for budget, _, account in known.places:
+                if isinstance(budget.window, Sliding):
+                    account.forget(self._now_s - budget.window.seconds)
+        return known.places
+
+    def _draw(self, facts: Facts, at_s: float) -> Drawing:
+        # Callers may ask for any model, so what is remembered is bounded.
+        if len(self._drawn) >= DRAWN_MAX:
+            self._drawn.clear()
+        # Before any account of this call is made, as an empty one would be let go of.
+        if len(self._accounts) >= self._prune_at:
+            self.prune()
+        draws = [(budget, budget.group(facts)) for budget in drawn(self.budgets, facts)]
+        places = tuple([(budget, group, self._account(budget, group, at_s)) for budget, group in draws])
+        windows = [account.window for _, _, account in places if account.window is not None]
+        known = self._drawn[facts] = Drawing(
+            places,
+            max((window.start_s for window in windows), default=-inf),
+            min((window.end_s for window in windows), default=inf),
+            slides=len(windows) < len(places),
+        )
+        return known
 
     def _log(self, account: Account, drawing: Drawn) -> bool:
         """Note a hold where each is kept apart, in the order of time; False for one that has slid out already."""
@@ -317,6 +347,7 @@ class Accounts:
                 ended = account.window.end_s <= self._now_s
             if ended and id(account) not in needed:
                 del self._accounts[key]
+        self._drawn.clear()
         self._prune_at = max(PRUNED_FROM, 2 * len(self._accounts))
 
 

@@ -145,10 +145,12 @@ def note_usage(answer: Answer, usage: object, figures: Figures, *, output_falls:
     """
     if not isinstance(usage, dict) or not usage:
         return
-    for attribute, (first, *rest) in figures:
-        value = usage.get(first)
-        for step in rest:
-            value = tree_in(value).get(step)
+    for attribute, path in figures:
+        value: object = usage
+        for step in path:
+            value = value.get(step) if isinstance(value, dict) else None
+        if value is None:
+            continue
         count = tokens(value)
         # Relays fill absent usage with zeros, so a zero says less than any figure before it.
         says_nothing = count == 0 and getattr(answer, attribute) is not None

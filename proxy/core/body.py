@@ -6,7 +6,7 @@ repeat what stood there.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
@@ -57,28 +57,28 @@ class Facts(NamedTuple):
     call:        of an MCP body.
     """
 
-    model: str | None
-    stream: bool
-    n: int
-    pictures: int
-    output_max: int | None
-    thinking_max: int
-    include_usage: bool
-    temperature_zero: bool
-    seeded: bool
-    stored: bool
-    background: bool
-    previous_response_id: str | None
-    response_format: str | None
-    images: int
-    files: int
-    audio: int
-    references: int
-    text_bytes: int
-    characters: int
-    tools: int
-    reasons: bool
-    digest: bytes
+    model: str | None = None
+    stream: bool = False
+    n: int = 1
+    pictures: int = 1
+    output_max: int | None = None
+    thinking_max: int = 0
+    include_usage: bool = False
+    temperature_zero: bool = False
+    seeded: bool = False
+    stored: bool = False
+    background: bool = False
+    previous_response_id: str | None = None
+    response_format: str | None = None
+    images: int = 0
+    files: int = 0
+    audio: int = 0
+    references: int = 0
+    text_bytes: int = 0
+    characters: int = 0
+    tools: int = 0
+    reasons: bool = False
+    digest: bytes = b""
     call: Call | None = None
     conversation: bool = False
     conversation_id: str | None = None
@@ -90,10 +90,10 @@ def judge(body: bytes, dialect: Dialect) -> Facts:
     text_bytes = _survey(body, tree)
     digest = sha256(body).digest()
     if dialect is Dialect.MCP:
-        return _facts({}, text_bytes, digest, call_of(tree, body), dialect)
+        return Facts(text_bytes=text_bytes, digest=digest, call=call_of(tree, body))
     if not isinstance(tree, dict):
         raise ProxyError("bad_request", "The body must be a JSON object.")
-    return _facts(tree, text_bytes, digest, None, dialect)
+    return _facts(tree, text_bytes, digest, dialect)
 
 
 def judge_large(body: bytes, dialect: Dialect) -> Facts | str:
@@ -207,61 +207,105 @@ def _refuse_long_numbers(body: bytes) -> None:
 
 # --- facts ---
 
+
+def _text(name: str, value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    raise ProxyError("bad_request", f"{name} must be text.")
+
+
+def _whole(name: str, value: Any) -> int:
+    """A figure that bounds the price, 0 where it is below.
+
+    Servers read "5" and 5.0 as 5, so what is no whole number is refused rather than overlooked.
+    """
+    if type(value) is not int:
+        raise ProxyError("bad_request", f"{name} must be a whole number.")
+    return max(value, 0)
+
+
+def _count(name: str, value: Any) -> int:
+    return max(_whole(name, value), 1)
+
+
+def _true(_name: str, value: Any) -> bool:
+    return value is True
+
+
+def _is_set(_name: str, value: Any) -> bool:
+    """Anything but null and JSON's false: what a lenient server may read as true."""
+    return value is not False
+
+
+def _is_zero(_name: str, value: Any) -> bool:
+    return type(value) in (int, float) and value == 0
+
+
+# fmt: off
+_SAYS: Final[Mapping[str, tuple[str, Callable[[str, Any], Any]]]] = {
+    # member                 fact it says, and how it is read; null says nothing, as if it were absent
+    "model":                ("model",                _text),
+    "stream":               ("stream",               _true),
+    "n":                    ("n",                    _count),
+    "number_of_images":     ("pictures",             _count),
+    "temperature":          ("temperature_zero",     _is_zero),
+    "seed":                 ("seeded",               lambda _, value: type(value) is int),
+    "store":                ("stored",               _is_set),
+    "background":           ("background",           _is_set),
+    "conversation":         ("conversation",         _is_set),
+    "previous_response_id": ("previous_response_id", _text),
+    "response_format":      ("response_format",      lambda _, value: value if isinstance(value, str) else None),
+    "stream_options":       ("include_usage",
+                             lambda _, value: isinstance(value, dict) and value.get("include_usage") is True),
+    "input":                ("characters",           lambda _, value: len(value) if isinstance(value, str) else 0),
+}
 _OUTPUT_BOUNDS: Final[Mapping[Dialect, tuple[str, ...]]] = {
-    Dialect.CHAT: ("max_tokens", "max_completion_tokens"),
-    Dialect.MESSAGES: ("max_tokens",),
+    Dialect.CHAT:      ("max_tokens", "max_completion_tokens"),
+    Dialect.MESSAGES:  ("max_tokens",),
     Dialect.RESPONSES: ("max_output_tokens",),
 }
 """Names that the gateway reads, by its document; what a caller writes under others it does not bound by."""
-
-_PICTURES: Final = ("number_of_images",)
+# fmt: on
 
 THINKING_MAX: Final = 8192
 """Largest `thinking_budget`, by the gateway's document; what a level or a dynamic budget thinks is not shown."""
 
-
-def _facts(tree: Mapping[str, Any], text_bytes: int, digest: bytes, call: Call | None, dialect: Dialect) -> Facts:
-    parts = parts_of(tree)
-    options = tree.get("stream_options")
-    spoken = tree.get("input")
-    temperature = tree.get("temperature")
-    return Facts(
-        model=_text(tree, "model"),
-        stream=tree.get("stream") is True,
-        n=max(_largest(tree, ("n",)), 1),
-        pictures=max(_largest(tree, _PICTURES), 1),
-        output_max=_largest(tree, _OUTPUT_BOUNDS.get(dialect, ())) or None,
-        thinking_max=_thinking(tree) if dialect is Dialect.CHAT else 0,
-        include_usage=isinstance(options, dict) and options.get("include_usage") is True,
-        temperature_zero=type(temperature) in (int, float) and temperature == 0,
-        seeded=type(tree.get("seed")) is int,
-        stored=_is_set(tree, "store"),
-        background=_is_set(tree, "background"),
-        previous_response_id=_text(tree, "previous_response_id"),
-        response_format=tree["response_format"] if isinstance(tree.get("response_format"), str) else None,
-        images=_of_kind(parts, Kind.IMAGE),
-        files=_of_kind(parts, Kind.FILE),
-        audio=_of_kind(parts, Kind.AUDIO),
-        references=sum(part.is_reference for part in parts) if parts else 0,
-        text_bytes=text_bytes - (sum(part.data_bytes for part in parts) if parts else 0),
-        characters=len(spoken) if isinstance(spoken, str) else 0,
-        tools=_length(tree.get("tools")) + _length(tree.get("functions")),
-        reasons=_reasons(tree),
-        digest=digest,
-        call=call,
-        conversation=_is_set(tree, "conversation"),
-        conversation_id=_conversation(tree) if dialect is Dialect.RESPONSES else None,
-    )
+_TOOLS: Final = frozenset({"tools", "functions"})
+_THINKING: Final = frozenset({"thinking_budget", "thinking_level"})
+_REASONING: Final = frozenset({"thinking", "reasoning_effort", "reasoning", *_THINKING})
 
 
-def _of_kind(parts: Sequence[Part], kind: Kind) -> int:
-    return sum(part.kind is kind for part in parts) if parts else 0
+def _facts(tree: Mapping[str, Any], text_bytes: int, digest: bytes, dialect: Dialect) -> Facts:
+    said: dict[str, Any] = {"text_bytes": text_bytes, "digest": digest}
+    for name, value in tree.items():
+        if value is not None and name in _SAYS:
+            fact, read = _SAYS[name]
+            said[fact] = read(name, value)
+    for name in _OUTPUT_BOUNDS.get(dialect, ()):
+        if (bound := tree.get(name)) is not None:
+            said["output_max"] = max(_whole(name, bound), said.get("output_max") or 0) or None
+    if parts := parts_of(tree):
+        said |= _of_parts(parts)
+        said["text_bytes"] = text_bytes - sum(part.data_bytes for part in parts)
+    if not _TOOLS.isdisjoint(tree):
+        said["tools"] = sum(len(tools) for name in _TOOLS if isinstance(tools := tree.get(name), list))
+    if not _REASONING.isdisjoint(tree):
+        said["reasons"] = _reasons(tree)
+        if dialect is Dialect.CHAT:
+            said["thinking_max"] = _thinking(tree)
+    if dialect is Dialect.RESPONSES and "conversation" in said:
+        said["conversation_id"] = _conversation(tree["conversation"])
+    return Facts(**said)
 
 
-def _is_set(tree: Mapping[str, Any], name: str) -> bool:
-    """Anything but absent, null and JSON's false: what a lenient server may read as true."""
-    value = tree.get(name)
-    return value is not None and value is not False
+def _of_parts(parts: Sequence[Part]) -> dict[str, int]:
+    kinds = [part.kind for part in parts]
+    return {
+        "images": kinds.count(Kind.IMAGE),
+        "files": kinds.count(Kind.FILE),
+        "audio": kinds.count(Kind.AUDIO),
+        "references": sum(part.is_reference for part in parts),
+    }
 
 
 def _thinking(tree: Mapping[str, Any]) -> int:
@@ -272,47 +316,17 @@ def _thinking(tree: Mapping[str, Any]) -> int:
     return min(budget, THINKING_MAX) if type(budget) is int and budget >= 0 else THINKING_MAX
 
 
-_REASONING: Final = ("reasoning_effort", "reasoning", "thinking_budget", "thinking_level")
-
-
 def _reasons(tree: Mapping[str, Any]) -> bool:
     thinking = tree.get("thinking")
     off = not thinking or (isinstance(thinking, dict) and thinking.get("type") == "disabled")
-    return not off or any(tree.get(name) for name in _REASONING)
+    return not off or any(tree.get(name) for name in _REASONING if name != "thinking")
 
 
-def _text(tree: Mapping[str, Any], name: str) -> str | None:
-    value = tree.get(name)
-    if value is None or isinstance(value, str):
-        return value
-    raise ProxyError("bad_request", f"{name} must be text.")
-
-
-def _conversation(tree: Mapping[str, Any]) -> str | None:
+def _conversation(value: Any) -> str | None:
     """The id of a conversation, which stands alone or in an object. Raises ProxyError for anything else."""
-    if not _is_set(tree, "conversation"):
+    if value is False:
         return None
-    value = tree["conversation"]
     value = value.get("id") if isinstance(value, dict) else value
     if value is None or isinstance(value, str):
         return value
     raise ProxyError("bad_request", "conversation must be text, or an object with an id that is text.")
-
-
-def _length(value: object) -> int:
-    return len(value) if isinstance(value, list) else 0
-
-
-def _largest(tree: Mapping[str, Any], names: Iterable[str]) -> int:
-    """The largest of some figures that bound the price, 0 when there is none above.
-
-    Servers read "5" and 5.0 as 5, so what is no whole number is refused rather than overlooked.
-    """
-    largest = 0
-    for name in names:
-        if (value := tree.get(name)) is None:
-            continue
-        if type(value) is not int:
-            raise ProxyError("bad_request", f"{name} must be a whole number.")
-        largest = max(largest, value)
-    return largest

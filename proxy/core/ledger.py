@@ -279,16 +279,17 @@ def move(state: HoldState | None, step: Hold | Settle | Void | Expire | Resolve)
     after = NEXT[state.phase].get(MOVE[type(step)])
     if after is None:
         return state, Outcome.ALREADY_RESOLVED
+    charged, doubt = state.charged, state.doubt
     match step:
         case Settle():
-            return replace(state, phase=after, charged=step.charge.credits, doubt=step.charge.uncertain), Outcome.OK
+            charged, doubt = step.charge.credits, step.charge.uncertain
         case Void():
-            return replace(state, phase=after, doubt=step.uncertain), Outcome.OK
-        case Expire():
-            return replace(state, phase=after), Outcome.OK
+            doubt = step.uncertain
         case Resolve() if state.doubt:
-            return replace(state, phase=after, charged=step.credits, doubt=False), Outcome.OK
-    return state, Outcome.NOT_IN_DOUBT
+            charged, doubt = step.credits, False
+        case Resolve():
+            return state, Outcome.NOT_IN_DOUBT
+    return HoldState(state.facts, after, state.held, state.at_s, charged, doubt), Outcome.OK
 
 
 class Ledgered(Protocol):

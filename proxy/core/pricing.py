@@ -156,6 +156,8 @@ def usage_credits(usage: Usage, family: Family, price: Price) -> Credits | None:
     read, written = usage.cache_read or 0, usage.cache_write or 0
     read_price = price.input_per_million if price.cached_input_per_million is None else price.cached_input_per_million
     write_price = price.input_per_million if price.cache_write_per_million is None else price.cache_write_per_million
+    if not read and not written:
+        return token_credits(counted, usage.output, price)
     plain = max(0, counted - read - written)
     return Credits(
         token_credits(plain, usage.output, price)
@@ -168,12 +170,13 @@ def metered(usage: Usage, family: Family, output_bytes: int, input_bytes: int, p
     """All that is known of a call's cost, from what its meter saw.
 
     output_bytes: UTF-8 bytes of generated text seen.      input_bytes: of text sent.
-    A running count is no last word: what was seen of the output may be more, so it does not count as reported.
+    A running count is no last word: what was seen of the output may be more, so it does not count as reported. What was
+    seen is of interest only where nothing is reported.
     """
     gateway = None if usage.credits is None else gateway_credits(usage.credits)
     reported = usage_credits(usage, family, price) if usage.settled else None
     seen = None
-    if output_bytes or usage.output:
+    if reported is None and (output_bytes or usage.output):
         counted = paid_input(usage, family)
         input_tokens = counted if counted is not None else -(-input_bytes // BYTES_PER_TOKEN)
         output_tokens = max(usage.output or 0, -(-output_bytes // BYTES_PER_TOKEN))

@@ -271,6 +271,45 @@ def test_ended_windows_of_many_keys_do_not_pile_up_and_open_ones_all_stay(window
         assert accounts.judge(facts(key=f"k{number}-7"), 60, 7 * 7200.0).why is (Why.EXHAUSTED if settled else Why.BUSY)
 
 
+def test_letting_go_of_accounts_never_lets_go_of_one_that_a_call_is_just_being_booked_into():
+    sliding = Budget("sliding", 10**9, Sliding(60.0), each=Each.MODEL)
+    daily = Budget("daily", 10**9, Calendar(Per.DAY), each=Each.MODEL)
+    accounts = Accounts([sliding, daily])
+    for number in range(2 * PRUNED_FROM):
+        # The odd one moves the number of accounts so that either budget's comes when it is time to let go.
+        if number == PRUNED_FROM:
+            accounts.used(daily, ("odd",), 0.0)
+        kind = facts(model=f"m{number}")
+        assert accounts.judge(kind, 5, 0.0) is None
+        accounts.hold(f"h{number}", kind, 5, 0.0)
+        assert accounts.used(sliding, (kind.model,), 0.0) == (0, 5), number
+        assert accounts.used(daily, (kind.model,), 0.0) == (0, 5), number
+
+
+def test_a_kind_of_call_whose_accounts_were_let_go_of_has_new_ones():
+    budget = Budget("b", 10, Sliding(60.0), each=Each.MODEL)
+    accounts = Accounts([budget])
+    for at_s in (0.0, 100.0):
+        assert accounts.judge(facts(), 10, at_s) is None
+        accounts.hold(f"h{at_s}", facts(), 10, at_s)
+        accounts.end(f"h{at_s}", 10)
+        assert accounts.used(budget, ("m",), at_s) == (10, 0)
+        for number in range(2 * PRUNED_FROM):
+            accounts.judge(facts(model=f"m{number}"), 1, at_s + 90.0)
+
+
+@pytest.mark.parametrize("window", [Sliding(60.0), Calendar(Per.DAY)])
+def test_a_call_of_a_known_kind_is_judged_by_the_window_of_its_own_instant(window):
+    budget = Budget("b", 10, window)
+    accounts = Accounts([budget])
+    for day in range(3):
+        at_s = day * 86_400.0
+        assert accounts.judge(facts(), 10, at_s) is None
+        accounts.hold(f"h{day}", facts(), 10, at_s)
+        accounts.end(f"h{day}", 10)
+        assert accounts.judge(facts(), 1, at_s + 59.0).why is Why.EXHAUSTED
+
+
 def spend(accounts, name, amount, at_s=0.0, **about):
     accounts.hold(name, facts(**about), amount, at_s)
     accounts.end(name, amount)

@@ -39,7 +39,7 @@ def test_cached_tokens_are_paid_once(family, paid):
 ROWS = [
     # usage                                            bytes  -> gateway, reported, metered
     (Usage(), 0, Figures()),
-    (Usage(input=10, output=20, settled=True), 0, Figures(None, 10 * 1000 + 20 * 3000, 10 * 1000 + 20 * 3000)),
+    (Usage(input=10, output=20, settled=True), 0, Figures(None, 10 * 1000 + 20 * 3000, None)),
     (Usage(input=10, output=1, settled=False), 90, Figures(None, None, 10 * 1000 + 45 * 3000)),
     (Usage(), 90, Figures(None, None, 50 * 1000 + 45 * 3000)),
     (Usage(credits=Decimal("3.25")), 0, Figures(325_000_000, None, None)),
