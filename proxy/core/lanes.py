@@ -43,12 +43,10 @@ class Lanes:
         self.restless: Final[dict[Lane, None]] = {}
         """Lanes that have to be looked at, as nobody knows what would have to change first."""
         self._deadlines: Final[list[tuple[float, int, Waiter]]] = []
-        self._count = 0
+        self.count = 0
+        """How many wait in all."""
         self._last = 0
         self._first = 0
-
-    def __len__(self) -> int:
-        return self._count
 
     def __iter__(self) -> Iterator[Lane]:
         return iter(self._lanes.values())
@@ -77,7 +75,7 @@ class Lanes:
             slots.waiting[lane.team] = slots.waiting.get(lane.team, 0) + amount
             slots.queued += amount
         heappush(self._deadlines, (waiter.deadline_s, waiter.seq, waiter))
-        self._count += 1
+        self.count += 1
 
     def leave(self, waiter: Waiter) -> None:
         """Go out of the queue; does nothing for one that is not in it."""
@@ -87,7 +85,7 @@ class Lanes:
         waiter.lane = None
         was_head = lane.head is waiter
         del lane.waiters[waiter.seq]
-        self._count -= 1
+        self.count -= 1
         if not lane.waiters:
             del self._lanes[lane.key]
             self.restless.pop(lane, None)

@@ -368,7 +368,10 @@ class Projection:
             return self._ride(step)
         if isinstance(step, Adjust):
             return self._adjust(step)
-        before = self.known(step.hold)
+        return self.take(step, self.known(step.hold))
+
+    def take(self, step: Hold | Settle | Void | Expire | Resolve, before: HoldState | None) -> Outcome:
+        """Take one step of a hold. before: what is `known` of it."""
         after, outcome = move(before, step)
         if outcome is not Outcome.OK or after is None:
             return outcome

@@ -122,6 +122,7 @@ class Budget:
     warn_at:    shares of the amount at which somebody wants to know.
     shadow:     count and report, without acting.
     source:     file:line:col of where it stands.
+    acts:       whether a call that does not fit is refused.
     """
 
     name: str
@@ -135,11 +136,10 @@ class Budget:
     warn_at: tuple[float, ...] = ()
     shadow: bool = False
     source: str = ""
+    acts: bool = field(init=False, repr=False, compare=False)
 
-    @property
-    def acts(self) -> bool:
-        """Whether a call that does not fit is refused."""
-        return self.excess is Excess.REFUSE and not self.shadow
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "acts", self.excess is Excess.REFUSE and not self.shadow)
 
     def group(self, facts: Facts) -> tuple[str, ...]:
         """Whose account a call draws on; keys of two teams with one name are two."""
@@ -197,6 +197,7 @@ class Rate:
     instead_of: name of a rate whose calls this one takes over.
     shadow:     count and report, without acting.
     source:     file:line:col of where it stands.
+    acts:       whether a call that does not fit waits or is refused.
     """
 
     name: str
@@ -210,11 +211,10 @@ class Rate:
     excess: Excess = Excess.WAIT
     shadow: bool = False
     source: str = field(default="", compare=False)
+    acts: bool = field(init=False, repr=False, compare=False)
 
-    @property
-    def acts(self) -> bool:
-        """Whether a call that does not fit waits or is refused."""
-        return self.excess is not Excess.WARN and not self.shadow
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "acts", self.excess is not Excess.WARN and not self.shadow)
 
     def group(self, draw: Draw) -> tuple[str, ...]:
         """Whose account a call draws on."""

@@ -103,7 +103,7 @@ def _words(value: Any, without: frozenset[str]) -> dict[str, Any]:
     return {
         field.name: _plain(getattr(value, field.name), is_money=has_money and field.name not in COUNTS)
         for field in fields(value)
-        if field.name not in without and getattr(value, field.name) != _default(field)
+        if field.init and field.name not in without and getattr(value, field.name) != _default(field)
     }
 
 

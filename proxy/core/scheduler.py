@@ -32,7 +32,7 @@ class Scheduler:
         self._crowds: Final[Crowds] = {}
 
     def __len__(self) -> int:
-        return len(self._lanes)
+        return self._lanes.count
 
     # --- asking ---
 
@@ -57,7 +57,7 @@ class Scheduler:
 
     def _passes_over(self, waiter: Waiter) -> bool:
         """Whether somebody waits who may need what this one would take."""
-        return len(self._lanes) > 0 and (
+        return self._lanes.count > 0 and (
             waiter.credits > 0
             or any(slots.waiting for slots, _ in waiter.wants)
             or self.gates.looked(waiter.gates, waiter.team) is not None
@@ -66,7 +66,7 @@ class Scheduler:
     def _start(self, waiter: Waiter) -> Turn:
         waiter.looks = self.gates.pass_through(waiter.gates, waiter.team)
         turn = self.rates.start(waiter.id, waiter.draw, waiter.tokens, waiter.wants, waiter.looks)
-        if len(self._lanes) and any(slots.refuses and slots.used >= slots.capacity for slots, _ in waiter.wants):
+        if self._lanes.count and any(slots.refuses and slots.used >= slots.capacity for slots, _ in waiter.wants):
             # Whoever waits for something else and needs this one too waits in vain from now on, and hears so.
             for lane in self._lanes:
                 self._lanes.wake(lane)
@@ -131,13 +131,13 @@ class Scheduler:
     def look(self, now_s: float, purse: Purse = _boundless) -> Round:
         """Start whoever can start now, in the order of shares, and send away those whose time is up."""
         now_s = self.rates.at(now_s)
-        if not len(self._lanes):
+        if not self._lanes.count:
             return Round((), (), inf)
         look = Look(self._lanes, self._crowds, self.gates, now_s, purse)
         look.run(self._start)
         refused = [*look.refused, *self._late(now_s)]
         again_s = inf
-        if len(self._lanes):
+        if self._lanes.count:
             again_s = min(look.again_s, self._lanes.next_deadline_s(), self.rates.again_s())
         return Round(look.started, refused, again_s)
 

@@ -14,6 +14,7 @@ from proxy.core.ledger import NO_CHARGE, Charge, Ending
 from proxy.core.policy import Policy, Team
 from proxy.core.pricing import Asked
 from proxy.core.turns import Waiter
+from proxy.server.heads import Known
 from proxy.server.inbound import Inbound
 from proxy.server.promises import Promised
 from proxy.server.routes import Dialect, Match, Route
@@ -41,6 +42,7 @@ class Call:
     """Filled in from left to right by the stages of `pipeline.STAGES`; read by `record` at the end.
 
     policy:   the one in force when the call came; a reload does not change a running call.
+    known:    what its head came to, where the same head may come again.
     spare:    the hold this call would have taken, had it not joined another.
     slot:     the place claimed for an exchange that identical calls may share.
     promised: the idempotency key that the call holds while it runs.
@@ -73,6 +75,7 @@ class Call:
     at_s: float
     began_s: float = field(default_factory=time.monotonic)
     stage: str = "receive"
+    known: Known | None = None
     head: Head | None = None
     match: Match | None = None
     team: Team | None = None

@@ -6,7 +6,7 @@ that key may do, is looked up for every request all the same.
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from proxy.core.head import Head
@@ -25,11 +25,16 @@ Place = tuple[str, str, tuple[int, int], int, tuple[tuple[bytes, bytes], ...]]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a head came to. headers: the first line of each, by lower-case name, without its length."""
+    """What a head came to.
+
+    headers: the first line of each, by lower-case name, without its length.
+    up:      which of them go to the gateway, by whether the version is pinned; filled in when first asked for.
+    """
 
     head: Head
     match: Match
     headers: Mapping[str, str]
+    up: dict[bool, Mapping[str, str]] = field(default_factory=dict)
 
 
 class Heads:

@@ -51,7 +51,7 @@ class Inbound:
 
     def header(self, name: str) -> str | None:
         """The first line of a header, by lower-case name."""
-        return (self._headers if self._headers is not None else self.headers).get(name)
+        return (self._headers if self._headers is not None else self.request.headers).get(name)
 
     @property
     def headers(self) -> Mapping[str, str]:

@@ -3,6 +3,7 @@
 The rules are those of `docs/architecture.md`; body bytes are unchanged unless a rule says so.
 """
 
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Final
 from urllib.parse import quote
@@ -153,25 +154,32 @@ def _with_model(call: Call, target: str, parts: Parts) -> str:
 
 
 def _headers(call: Call, parts: Parts) -> dict[str, str]:
-    assert call.match is not None
-    native = call.dialect is Dialect.NATIVE
-    mcp = call.dialect is Dialect.MCP
-    headers = headers_up(
-        call.inbound.headers.items(),
-        native_segment=parts.settings.native_segment if native else None,
-        pin_version=call.policy.native_version is NativeVersion.PIN,
-        mcp=mcp,
-        ranges=call.match.route.name == "download",
-    )
-    headers |= our_headers(parts, call.id, call.gateway_key)
-    headers["accept"] = BOTH_TYPES if mcp else _accept(call)
-    headers["via"] = ", ".join(filter(None, [call.inbound.header("via"), headers["via"]]))
+    headers = {**_passed_up(call, parts), **our_headers(parts, call.id, call.gateway_key)}
+    headers["accept"] = BOTH_TYPES if call.dialect is Dialect.MCP else _accept(call)
+    if via := call.inbound.header("via"):
+        headers["via"] = f"{via}, {headers['via']}"
     if call.body:
         # The body was read as a JSON object, whatever its sender called it.
         headers["content-type"] = "application/json"
     else:
         headers.pop("content-type", None)
     return headers
+
+
+def _passed_up(call: Call, parts: Parts) -> Mapping[str, str]:
+    """The caller's lines that go on, which are the same for the same head on the same route."""
+    assert call.match is not None
+    pinned = call.policy.native_version is NativeVersion.PIN
+    known = call.known.up if call.known is not None and call.known.match is call.match else {}
+    if (up := known.get(pinned)) is None:
+        up = known[pinned] = headers_up(
+            call.inbound.headers.items(),
+            native_segment=parts.settings.native_segment if call.dialect is Dialect.NATIVE else None,
+            pin_version=pinned,
+            mcp=call.dialect is Dialect.MCP,
+            ranges=call.match.route.name == "download",
+        )
+    return up
 
 
 def our_headers(parts: Parts, request_id: str, key: str | None = None) -> dict[str, str]:

@@ -27,7 +27,7 @@ async def head(call: Call, parts: Parts) -> web.StreamResponse | None:
     inbound = call.inbound
     place, known = parts.heads.get(inbound)
     if known is not None:
-        call.head, call.match = known.head, known.match
+        call.known, call.head, call.match = known, known.head, known.match
         inbound.headers = known.headers
         return None
     call.head = gate.gate(
@@ -43,7 +43,8 @@ async def head(call: Call, parts: Parts) -> web.StreamResponse | None:
         return local.options(call, parts)
     call.match = _match(call, parts, websocket=call.head.websocket)
     kept = {name: value for name, value in inbound.headers.items() if name != "content-length"}
-    parts.heads.keep(place, Known(call.head, call.match, kept))
+    call.known = Known(call.head, call.match, kept)
+    parts.heads.keep(place, call.known)
     return None
 
 

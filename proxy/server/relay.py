@@ -3,7 +3,6 @@
 A stream that breaks off must not look complete: one error event of its family is added, then it ends.
 """
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Final
 
@@ -58,7 +57,7 @@ async def relay(call: Call, parts: Parts) -> web.StreamResponse:
     if call.match is not None and call.match.route.name in BINARY:
         if not answer.content_type.lower().startswith(_MEDIA_TYPES) or answer.content_length == 0:
             raise _nonsense(call, "something that is neither sound nor film")
-        return await _long(call, answer, _in_front(call), call.source.pieces(), parts)
+        return await _long(call, answer, _in_front(call), parts)
     return await _whole(call, answer, parts)
 
 
@@ -128,7 +127,7 @@ async def _gather_error(call: Call) -> bytes:
     pieces: list[bytes] = []
     size = 0
     try:
-        async for piece in call.source.pieces():
+        while piece := await call.source.read():
             pieces.append(piece)
             size += len(piece)
             if size >= ERROR_MAX:
@@ -144,20 +143,19 @@ async def _gather_error(call: Call) -> bytes:
 async def _whole(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse:
     """Gather an answer and send it with its cost in the header."""
     assert call.source is not None
-    pieces = call.source.pieces()
     gathered: list[bytes] = []
     size = 0
     progress = mcp_answers.progress_of(call) if answer.is_stream else None
     try:
-        async for piece in pieces:
+        while piece := await call.source.read():
             gathered.append(piece)
             if progress is not None and (begun := progress.feed(piece)):
                 call.taker = progress
-                return await streams.stream(call, answer, parts, begun=begun, pieces=pieces)
+                return await streams.stream(call, answer, parts, begun=begun)
             size += len(piece)
             if size > WHOLE_MAX and call.dialect is not Dialect.MCP:
                 await owning.give(call, parts)
-                return await _long(call, answer, gathered, pieces, parts)
+                return await _long(call, answer, gathered, parts)
     except UpstreamFault as fault:
         meter = call.source.exchange.meter
         if meter is None or not meter.terminal or not gathered or isinstance(fault, TooSlow):
@@ -192,10 +190,9 @@ async def _whole(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse
     return replies.respond(call, parts, status, body, headers)
 
 
-async def _long(
-    call: Call, answer: Answer, gathered: list[bytes], pieces: AsyncIterator[bytes], parts: Parts
-) -> web.StreamResponse:
+async def _long(call: Call, answer: Answer, gathered: list[bytes], parts: Parts) -> web.StreamResponse:
     """Pass an answer too long to gather piece by piece; a break shows as a broken connection."""
+    assert call.source is not None
     response = streams.open_response(call, answer, parts)
     if call.wav:
         response.headers["content-type"] = "audio/wav"
@@ -205,7 +202,7 @@ async def _long(
     for piece in gathered:
         await streams.write(call, response, piece)
     try:
-        async for piece in pieces:
+        while piece := await call.source.read():
             await streams.write(call, response, piece)
     except UpstreamFault as fault:
         raise ConnectionResetError("the gateway broke off in the middle of an answer") from fault

@@ -22,6 +22,7 @@ from proxy.server.parts import Parts
 from proxy.server.routes import Dialect
 from proxy.server.upstream import Answer
 from proxy.server.waits import rate_lines
+from proxy.server.whole import Whole, date_of
 from proxy.units import credit_text, instant_text
 
 JSON: Final = "application/json"
@@ -98,7 +99,7 @@ def respond(call: Call, parts: Parts, status: int, body: bytes, headers: Mapping
     """A whole answer, counted in the call."""
     call.status = status
     call.sent_bytes = len(body)
-    response = web.Response(status=status, body=body, headers=headers)
+    response = Whole(status=status, body=body, headers={**headers, "Date": date_of(parts.wall())})
     if not call.inbound.body_read or parts.state.draining:
         # What is left of the body is no next request.
         response.force_close()

@@ -4,13 +4,15 @@ A shared exchange has a task of its own, so there is no first reader whose leavi
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable, Coroutine
 from typing import Final, Protocol
 
 from proxy.core.ledger import Ending
 from proxy.server.exchange import Exchange
 from proxy.server.spool import FellBehind, Spool
 from proxy.server.upstream import Answer, Broke, TooSlow, UpstreamFault
+
+Read = Callable[[], Coroutine[None, None, bytes]]
 
 
 class Source(Protocol):
@@ -26,8 +28,9 @@ class Source(Protocol):
         """The answer's head; raises UpstreamFault."""
         ...
 
-    def pieces(self) -> AsyncIterator[bytes]:
-        """The body; raises UpstreamFault where the gateway broke off."""
+    @property
+    def read(self) -> Read:
+        """Reads the next piece of the body, `b""` at its end; raises UpstreamFault where the gateway broke off."""
         ...
 
     def leave(self) -> None:
@@ -43,16 +46,12 @@ class DirectSource:
     def __init__(self, exchange: Exchange, *, cancels: bool = False) -> None:
         """cancels: for this caller, to leave means to take the call back, so the gateway is left, too."""
         self.exchange: Final = exchange
+        self.read: Final[Read] = exchange.read
         self._cancels: Final = cancels
 
     async def head(self) -> Answer:
         """Send the request, once, and wait for the head."""
         return self.exchange.answer or await self.exchange.open()
-
-    async def pieces(self) -> AsyncIterator[bytes]:
-        """Read from the gateway."""
-        while piece := await self.exchange.read():
-            yield piece
 
     def leave(self) -> None:
         """Nobody else reads this exchange."""
@@ -149,15 +148,15 @@ class SharedSource:
         """The head, the same for all."""
         return await self._shared.head()
 
-    async def pieces(self) -> AsyncIterator[bytes]:
-        """The bytes at this reader's pace."""
+    async def read(self) -> bytes:
+        """The next piece, at this reader's pace."""
         try:
-            async for piece in self._spool.read(self._reader):
-                yield piece
+            piece = await self._spool.read(self._reader)
         except FellBehind as behind:
             raise TooSlow("others waited for this reader as long as they may") from behind
-        if fault := self._shared.fault():
+        if not piece and (fault := self._shared.fault()):
             raise fault
+        return piece
 
     def leave(self) -> None:
         """Give the place up; the others go on."""

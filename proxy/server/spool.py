@@ -8,7 +8,6 @@ everything. Then whoever is that far behind loses its place, so that nobody is h
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
 from typing import Final
 
 PATIENCE_S: Final = 5.0
@@ -24,12 +23,13 @@ class FellBehind(Exception):
 
 
 class Reader:
-    """One reader's place: `at` counts pieces from the first."""
+    """One reader's place: `at` counts pieces from the first. holds: it has the piece there, and still writes it."""
 
-    __slots__ = ("at", "dropped")
+    __slots__ = ("at", "dropped", "holds")
 
     def __init__(self) -> None:
         self.at = 0
+        self.holds = False
         self.dropped = False
 
 
@@ -129,19 +129,20 @@ class Spool:
         self._let_go()
         self._wake()
 
-    async def read(self, reader: Reader) -> AsyncIterator[bytes]:
-        """All pieces from the reader's place to the end. Raises FellBehind."""
-        while True:
-            while not reader.dropped and reader.at < self._first + len(self._pieces):
-                piece = self._pieces[reader.at - self._first]
-                # The place moves once the piece was taken, so a slow reader holds on to what it is still writing.
-                yield piece
-                reader.at += 1
-                if self._size > self._bytes_max:
-                    self._let_go()
-                    self._wake()
-            if reader.dropped:
-                raise FellBehind
+    async def read(self, reader: Reader) -> bytes:
+        """The next piece of a reader, `b""` at the end. Raises FellBehind."""
+        if reader.holds:
+            # The place moves when the next piece is asked for, so a slow reader holds on to what it is still writing.
+            reader.at += 1
+            reader.holds = False
+            if self._size > self._bytes_max:
+                self._let_go()
+                self._wake()
+        while not reader.dropped:
+            if reader.at < self._first + len(self._pieces):
+                reader.holds = True
+                return self._pieces[reader.at - self._first]
             if self._finished:
-                return
+                return b""
             await self._change()
+        raise FellBehind

@@ -5,7 +5,6 @@ When the gateway breaks off, one error event of the route's family is added, the
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from typing import Final
 
 from aiohttp import web
@@ -50,17 +49,10 @@ async def write(call: Call, response: web.StreamResponse, piece: bytes) -> None:
         call.source.leave()
 
 
-async def stream(
-    call: Call,
-    answer: Answer,
-    parts: Parts,
-    *,
-    begun: bytes = b"",
-    pieces: AsyncIterator[bytes] | None = None,
-) -> web.StreamResponse:
+async def stream(call: Call, answer: Answer, parts: Parts, *, begun: bytes = b"") -> web.StreamResponse:
     """Pass a stream on; raises ConnectionResetError once its caller has left and it was read to its end.
 
-    begun: what of it goes out first, where its beginning was read already.      pieces: the rest.
+    begun: what of it goes out first, where its beginning was read already.
     """
     assert call.source is not None
     assert call.match is not None
@@ -70,14 +62,13 @@ async def stream(
     route = call.match.route.name
     parts.metrics.change("streams_in_flight", route, by=1)
     broke = None
+    beats = _Heartbeat(call, call.policy.heartbeat_s) if call.policy.heartbeat_s is not None else None
+    read = call.source.read if beats is None else beats.read
     try:
         await response.prepare(call.inbound.request)
-        pieces = pieces or call.source.pieces()
         if begun:
             await write(call, response, begun)
-        if call.policy.heartbeat_s is not None:
-            pieces = _with_heartbeat(call, pieces, call.policy.heartbeat_s)
-        async for piece in pieces:
+        while piece := await read():
             if call.first_byte_s is None:
                 call.first_byte_s = time.monotonic() - call.began_s
             if owning.new_id(call) is not None:
@@ -91,6 +82,8 @@ async def stream(
         call.source.leave()
         await _read_on(call, response)
     finally:
+        if beats is not None:
+            beats.stop()
         parts.metrics.change("streams_in_flight", route, by=-1)
     return await _close_stream(call, response, broke, parts)
 
@@ -101,7 +94,7 @@ async def _read_on(call: Call, response: web.StreamResponse) -> None:
     if call.shared:
         return
     try:
-        async for piece in call.source.pieces():
+        while piece := await call.source.read():
             await write(call, response, call.taker.feed(piece) if call.taker else piece)
     except UpstreamFault:
         pass
@@ -135,29 +128,28 @@ async def _close_stream(
     return response
 
 
-async def _with_heartbeat(call: Call, pieces: AsyncIterator[bytes], every_s: float) -> AsyncIterator[bytes]:
-    """The pieces, and a comment line in silences between two events."""
-    iterator = pieces.__aiter__()
-    pending: asyncio.Task[bytes] | None = None
-    try:
+class _Heartbeat:
+    """Reads the pieces of an answer, and a comment line in silences between two events."""
+
+    def __init__(self, call: Call, every_s: float) -> None:
+        self._call: Final = call
+        self._every_s: Final = every_s
+        self._pending: asyncio.Task[bytes] | None = None
+
+    async def read(self) -> bytes:
+        assert self._call.source is not None
         while True:
-            pending = pending or asyncio.ensure_future(_next(iterator))
-            await asyncio.wait([pending], timeout=every_s)
-            if pending.done():
-                done, pending = pending, None
-                piece = done.result()
-                if not piece:
-                    return
-                yield piece
-            elif _between_events(call):
-                yield HEARTBEAT
-    finally:
-        if pending is not None:
-            pending.cancel()
+            self._pending = self._pending or asyncio.get_running_loop().create_task(self._call.source.read())
+            await asyncio.wait([self._pending], timeout=self._every_s)
+            if self._pending.done():
+                done, self._pending = self._pending, None
+                return done.result()
+            if _between_events(self._call):
+                return HEARTBEAT
 
-
-async def _next(iterator: AsyncIterator[bytes]) -> bytes:
-    return await anext(iterator, b"")
+    def stop(self) -> None:
+        if self._pending is not None:
+            self._pending.cancel()
 
 
 def _between_events(call: Call) -> bool:

@@ -59,10 +59,8 @@ class Queue:
         self._taken = 0
         self._began_s: Final = self.now_s()
 
-    @staticmethod
-    def now_s() -> float:
-        """The clock of all turns: it never goes back, and stands still while the machine sleeps."""
-        return time.monotonic()
+    now_s = staticmethod(time.monotonic)
+    """The clock of all turns: it never goes back, and stands still while the machine sleeps."""
 
     # --- taking a turn ---
 

@@ -5,9 +5,7 @@ whether the answer is still fresh, are asked each time. Only what follows from t
 does not fit is not answered here, and goes through all stages.
 """
 
-from collections.abc import Mapping, Sequence
-from email.utils import formatdate
-from functools import lru_cache
+from collections.abc import Sequence
 
 from proxy.errors import ProxyError
 from proxy.server import hits, identify, recall, record
@@ -15,6 +13,7 @@ from proxy.server.call import Call
 from proxy.server.ids import request_id
 from proxy.server.inbound import Given
 from proxy.server.parts import Parts
+from proxy.server.whole import date_of, head_of
 
 
 def answer(sent: bytes, parts: Parts) -> Sequence[bytes]:
@@ -35,23 +34,8 @@ def answer(sent: bytes, parts: Parts) -> Sequence[bytes]:
     if entry is None or entry.status != 200:
         return ()
     headers, body = hits.told(call, parts, entry)
-    head = _head(headers, len(body), call.at_s)
+    head = head_of(200, "OK", [*headers.items(), ("Date", date_of(call.at_s)), ("Content-Length", str(len(body)))])
     call.status, call.sent_bytes = entry.status, len(body)
     record.began(parts)
     record.record(call, parts)
     return head, body
-
-
-def _head(headers: Mapping[str, str], length: int, at_s: float) -> bytes:
-    """Status line and header as the library writes them. Raises ValueError for a line break where none may be."""
-    lines = ["HTTP/1.1 200 OK", *[f"{name}: {value}" for name, value in headers.items()]]
-    lines += [f"Content-Length: {length}", f"Date: {_date(int(at_s))}"]
-    text = "\r\n".join(lines)
-    if text.count("\r") != len(lines) - 1 or text.count("\n") != len(lines) - 1:
-        raise ValueError("a header line of a stored answer has a line break in it")
-    return text.encode() + b"\r\n\r\n"
-
-
-@lru_cache(maxsize=2)
-def _date(at_s: int) -> str:
-    return formatdate(at_s, usegmt=True)

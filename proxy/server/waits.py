@@ -101,19 +101,25 @@ def rate_lines(waiter: Waiter, *, openai: bool, now_s: float) -> dict[str, str]:
         return {}
     tight = min(acting, key=_left_share) if len(acting) > 1 else acting[0]
     tight.forget(now_s)
+    left, resets_s = _left(tight), _resets_s(tight, now_s)
     lines = {
         "ratelimit-policy": ", ".join([one.told for one in acting]),
-        "ratelimit": f'"{tight.rate.name}";r={_left(tight)};t={ceil(_resets_s(tight, now_s))}',
+        "ratelimit": f'"{tight.rate.name}";r={left};t={ceil(resets_s)}',
     }
     if openai:
-        for counts, (limit, remaining, reset) in _LINES.items():
-            of_kind = [one for one in acting if one.rate.counts is counts]
-            if of_kind:
-                one = tight if tight in of_kind else min(of_kind, key=_left_share)
-                lines[limit] = str(one.amount)
-                lines[remaining] = str(_left(one))
-                lines[reset] = f"{_resets_s(one, now_s):.3f}s"
+        lines |= _openai_lines(tight, left, resets_s)
+        # What has a window counts requests or tokens.
+        others = [one for one in acting if one.rate.counts is not tight.rate.counts]
+        if others:
+            other = min(others, key=_left_share)
+            lines |= _openai_lines(other, _left(other), _resets_s(other, now_s))
     return lines
+
+
+def _openai_lines(slots: Slots, left: int, resets_s: float) -> dict[str, str]:
+    """What OpenAI's SDKs read, for requests and for tokens."""
+    limit, remaining, reset = _LINES[slots.rate.counts]
+    return {limit: str(slots.amount), remaining: str(left), reset: f"{resets_s:.3f}s"}
 
 
 def _left(slots: Slots) -> int:

@@ -13,7 +13,7 @@ PIECES = st.lists(st.binary(min_size=1, max_size=30), max_size=20)
 
 async def read_all(spool, reader, *, pause_at=None, gate=None):
     seen = []
-    async for piece in spool.read(reader):
+    while piece := await spool.read(reader):
         if pause_at is not None and len(seen) == pause_at:
             await gate.wait()
         seen.append(piece)
@@ -71,7 +71,7 @@ async def test_who_reads_and_only_has_not_had_its_turn_keeps_its_place():
 
     async def busy():
         seen = []
-        async for piece in spool.read(slow):
+        while piece := await spool.read(slow):
             for _ in range(5):
                 await asyncio.sleep(0)
             seen.append(piece)

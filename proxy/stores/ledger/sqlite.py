@@ -164,17 +164,23 @@ class SqliteLedger:
     def _decide(self, batch: Sequence[Batch]) -> None:
         """Judge each step in memory, and make the rows of those that were taken."""
         for steps, future, _ in batch:
-            outcomes: list[Outcome] = []
             rows: list[Row] = []
-            for given in steps:
-                step = self.projection.dated(given)
-                before = None if isinstance(step, Rider | Adjust) else self.projection.known(step.hold)
-                outcome = self.projection.apply(step)
-                if outcome is Outcome.OK:
-                    place = self._places.number(step.place, rows) if isinstance(step, Hold) else None
-                    rows.append(row(step, before, place))
-                outcomes.append(outcome)
+            outcomes = [self._take(step, rows) for step in steps]
             self._later.append((rows, future, outcomes))
+
+    def _take(self, given: Step, rows: list[Row]) -> Outcome:
+        """Judge one step; its row goes to the others where it was taken."""
+        projection = self.projection
+        step = projection.dated(given)
+        if isinstance(step, Rider | Adjust):
+            before, outcome = None, projection.apply(step)
+        else:
+            before = projection.known(step.hold)
+            outcome = projection.take(step, before)
+        if outcome is Outcome.OK:
+            place = self._places.number(step.place, rows) if isinstance(step, Hold) else None
+            rows.append(row(step, before, place))
+        return outcome
 
     async def _commit(self) -> None:
         """Write what is decided, one statement as long as it fits in one, and tell those who wait."""
