@@ -78,6 +78,7 @@ class Meter:
         self._odd = False  # an event was no JSON object, or bore the name of an error
         self._ended = False
         self._usage: Usage | None = None  # once it is final
+        self._end: End | None = None  # once it is final
 
     def feed(self, chunk: bytes) -> None:
         if self.streamed:
@@ -180,6 +181,14 @@ class Meter:
     @property
     def end(self) -> End:
         """How the answer ended, or would have if it ended now."""
+        if self._end is not None:
+            return self._end
+        end = self._end_now()
+        if self._ended:
+            self._end = end
+        return end
+
+    def _end_now(self) -> End:
         said = self._answer
         if said.failure is not None and self.family is not Family.MCP:
             return End.ERROR

@@ -34,7 +34,7 @@ UNAVAILABLE: Final = "sluicegate/unavailable"
 
 async def answer(call: Call, parts: Parts, within: Within) -> web.StreamResponse | None:
     """The answer of the merged server; None for a call of a tool, which is now one of its suite."""
-    call.facts = await parts.judge.facts(call.body, BodyKind.MCP)
+    call.judged(await parts.judge.facts(call.body, BodyKind.MCP))
     if (here := local.answer(call, parts)) is not None:
         return here
     said = call.mcp
@@ -54,7 +54,7 @@ async def foretold(call: Call, parts: Parts) -> web.StreamResponse | None:
 
     Raises ProxyError for a name that no list had yet.
     """
-    call.facts = await parts.judge.facts(call.body, BodyKind.MCP)
+    call.judged(await parts.judge.facts(call.body, BodyKind.MCP))
     if (here := local.answer(call, parts)) is not None:
         return here
     if call.mcp is None or call.mcp.method != CALL:

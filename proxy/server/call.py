@@ -64,6 +64,7 @@ class Call:
     owns:     the id in the answer that was given to the team.
     credential: stands for the caller's own gateway key, "" where ours is used.
     tokens:   the most it may use.
+    model, mcp: the model that the body names, and what an MCP body asks.
     taken_back: its caller has said that it does not wait any more.
     waiter:   the call as it asked for its turn.      resent: how often it went back to the queue.
     began_s:  monotonic.      at_s: wall clock.      held: units of 1e-8 credit.
@@ -85,6 +86,8 @@ class Call:
     credential: str = ""
     body: bytes = b""
     facts: Facts | None = None
+    model: str | None = None
+    mcp: RpcCall | None = None
     entry_facts: EntryFacts | None = None
     alias: str | None = None
     asked: Asked | None = None
@@ -124,6 +127,10 @@ class Call:
     empty_answer: bool = False
     taken_back: bool = False
 
+    def judged(self, facts: Facts) -> None:
+        """The body was judged, or stands for something else from now on."""
+        self.facts, self.model, self.mcp = facts, facts.model, facts.call
+
     @property
     def route(self) -> Route | None:
         """The row of the table, once known."""
@@ -133,11 +140,6 @@ class Call:
     def dialect(self) -> Dialect:
         """Whose words the caller reads; the gateway's own until the route is known."""
         return self.match.route.dialect if self.match else Dialect.GATEWAY
-
-    @property
-    def mcp(self) -> RpcCall | None:
-        """What an MCP body asks."""
-        return self.facts.call if self.facts else None
 
     @property
     def rpc_id(self) -> bytes | None:
@@ -167,7 +169,3 @@ class Call:
     @property
     def native(self) -> bool:
         return self.dialect is Dialect.NATIVE
-
-    @property
-    def model(self) -> str | None:
-        return self.facts.model if self.facts else None

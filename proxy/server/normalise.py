@@ -67,7 +67,7 @@ async def normalise(call: Call, parts: Parts) -> web.StreamResponse | None:
     if kind is not None and (call.body or route.name != "cancel"):
         # What the server of all suites has handed on was looked at there, under the name its header repeats.
         handed_on = call.facts is not None
-        call.facts = await parts.judge.facts(call.body, kind)
+        call.judged(await parts.judge.facts(call.body, kind))
         if call.mcp is not None and not handed_on and (answer := mcp_local.answer(call, parts)) is not None:
             return answer
         _apply_alias(call)
@@ -84,7 +84,7 @@ def _apply_alias(call: Call) -> None:
     call.alias = facts.model
     model = members(call.body)["model"]
     call.body = splice(call.body, [(model.start, model.end, orjson.dumps(meant))])
-    call.facts = facts._replace(model=meant, digest=sha256(call.body).digest())
+    call.judged(facts._replace(model=meant, digest=sha256(call.body).digest()))
 
 
 def _body(call: Call, parts: Parts) -> bytes:

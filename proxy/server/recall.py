@@ -263,5 +263,6 @@ def remembered(call: Call, parts: Parts) -> Entry | None:
         return None
     if parts.wall() - entry.stored_s >= road.caching.decision.ttl_s:
         return None
-    call.facts, call.caching = road.facts, road.caching
+    call.judged(road.facts)
+    call.caching = road.caching
     return entry

@@ -80,6 +80,8 @@ def row(step: Step, before: HoldState | None, place: int | None = None) -> Row:
     before: its hold as it was.      place: the number of the place where the price of a hold stands.
     """
     match step:
+        case Rider():
+            return _riding(step)
         case Hold():
             return ("hold", step.hold, step.at_s, *texts(step.facts), step.credits, place)
         case Settle():
@@ -98,8 +100,6 @@ def row(step: Step, before: HoldState | None, place: int | None = None) -> Row:
             return (kind, *_by_hand(step.hold, step, before.facts, added, quarter(before.at_s)))
         case Adjust():
             return ("adjust", *_by_hand(step.id, step, step.facts, step.credits, quarter(step.at_s)))
-        case Rider():
-            return _riding(step)
 
 
 def _by_hand(name: str, step: Resolve | Adjust, facts: Facts, added: int, place: int) -> tuple[Any, ...]:
@@ -108,6 +108,11 @@ def _by_hand(name: str, step: Resolve | Adjust, facts: Facts, added: int, place:
 
 def _riding(step: Rider) -> Row:
     match step:
+        case Turn():
+            counts = (int(step.reserves), int(step.spends), step.tokens)
+            return ("turn", step.id, *texts(step.facts), *counts, step.at_s, step.boot_id, step.boot_s)
+        case TurnWritten():
+            return ("written", step.id, step.at_s, step.boot_s)
         case Own():
             return ("own", step.id, step.team, step.model, step.at_s)
         case Used():
@@ -128,11 +133,6 @@ def _riding(step: Rider) -> Row:
             return ("key", step.id, step.team, step.hash, step.created_s, step.expires_s, step.note, step.account)
         case RevokeKey():
             return ("revoke", step.id, step.revoked_s)
-        case Turn():
-            counts = (int(step.reserves), int(step.spends), step.tokens)
-            return ("turn", step.id, *texts(step.facts), *counts, step.at_s, step.boot_id, step.boot_s)
-        case TurnWritten():
-            return ("written", step.id, step.at_s, step.boot_s)
         case Learned():
             return ("learned", step.route, step.model, step.density, step.answers, step.at_s)
         case Forget():
