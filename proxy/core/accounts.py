@@ -92,6 +92,7 @@ class Drawn:
 class Account:
     """One budget × one group × one window. A sliding window keeps each hold apart, a calendar one only sums.
 
+    amount: what the budget allows it, in units of 1e-8 credit.
     marks:  settled amounts at which somebody wants to know, rising.
     passed: how many of them are behind.
     """
@@ -99,6 +100,7 @@ class Account:
     window: Window | None
     budget: Budget
     group: tuple[str, ...] = ()
+    amount: int = 0
     marks: tuple[int, ...] = ()
     passed: int = 0
     settled: int = 0
@@ -183,7 +185,7 @@ class Accounts:
         key = (budget.name, group, window.start_s if window else 0.0)
         account = self._accounts.get(key)
         if account is None:
-            account = self._accounts[key] = Account(window, budget, group, _marks(budget, group))
+            account = self._accounts[key] = _opened(window, budget, group)
         if isinstance(budget.window, Sliding):
             account.forget(self._now_s - budget.window.seconds)
         return account
@@ -245,7 +247,7 @@ class Accounts:
             for budget, group, account in self._places(facts, at_s)
             if budget.acts and (refusal := _refusal(budget, group, account, asked)) is not None
         ]
-        return max(refusals, key=_lasting, default=None)
+        return max(refusals, key=_lasting) if refusals else None
 
     def hold(self, hold: str, facts: Facts, amount: int, at_s: float) -> None:
         """Book a hold that was judged to fit, or one that an earlier policy let in."""
@@ -285,8 +287,7 @@ class Accounts:
             share = sorted(account.budget.warn_at)[account.passed]
             account.passed += 1
             if told:
-                amount = account.budget.amount_for(account.group)
-                self._crossed.append(Crossed(account.budget, account.group, share, amount, account.settled))
+                self._crossed.append(Crossed(account.budget, account.group, share, account.amount, account.settled))
 
     def crossed(self) -> list[Crossed]:
         """The shares that were reached since this was last asked; each once in a window."""
@@ -351,20 +352,21 @@ class Accounts:
         self._prune_at = max(PRUNED_FROM, 2 * len(self._accounts))
 
 
-def _marks(budget: Budget, group: tuple[str, ...]) -> tuple[int, ...]:
-    """The shares as amounts, rounded up: 80 % are reached when they are spent, not before."""
+def _opened(window: Window | None, budget: Budget, group: tuple[str, ...]) -> Account:
+    """An empty account. Its marks are rounded up: 80 % are reached when they are spent, not before."""
     amount = budget.amount_for(group)
-    return tuple(sorted(ceil(amount * Decimal(str(share))) for share in budget.warn_at))
+    marks = tuple(sorted(ceil(amount * Decimal(str(share))) for share in budget.warn_at))
+    return Account(window, budget, group, amount, marks)
 
 
 def _standing(budget: Budget, group: tuple[str, ...], account: Account) -> Standing:
     ends_s = _reopens(budget, account, 1)
     reached = tuple(sorted(budget.warn_at)[: account.passed])
-    return Standing(budget, group, budget.amount_for(group), account.settled, account.held, ends_s, reached)
+    return Standing(budget, group, account.amount, account.settled, account.held, ends_s, reached)
 
 
 def _refusal(budget: Budget, group: tuple[str, ...], account: Account, asked: int) -> Refusal | None:
-    amount = budget.amount_for(group)
+    amount = account.amount
     if account.settled + account.held + asked <= amount:
         return None
     spent = account.settled + account.lasting

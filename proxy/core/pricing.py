@@ -125,12 +125,14 @@ def terms(what: Asked, price: Price, estimate: Estimate = Estimate.BYTES) -> tup
     return (read, Term("output tokens", output_tokens, dear, MILLION, share_up(dear, output_tokens, MILLION)))
 
 
-def tokens_at_most(what: Asked, price: Price, estimate: Estimate = Estimate.BYTES) -> int:
-    """The most tokens that a call can use; 0 for what is not counted in tokens."""
-    if what.unit not in (Unit.TOKENS, Unit.SPEECH):
-        return 0
-    output_tokens = 0 if what.unit is Unit.SPEECH else what.output_tokens(price)
-    return what.input_tokens(price, estimate) + output_tokens
+def at_most(what: Asked, price: Price, estimate: Estimate = Estimate.BYTES) -> tuple[Credits, int]:
+    """The most that a call can cost, and the most tokens it can use; no tokens for what is not counted in them."""
+    cost = tokens = 0
+    for term in terms(what, price, estimate):
+        cost += term.credits
+        if term.per == MILLION:
+            tokens += term.units
+    return Credits(cost), tokens
 
 
 def token_credits(input_tokens: int, output_tokens: int, price: Price) -> Credits:

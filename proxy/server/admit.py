@@ -93,9 +93,9 @@ async def once_more(call: Call, parts: Parts) -> None:
 async def _take(call: Call, parts: Parts, *, first: bool) -> Admitted:
     """Wait for the call's turn and its hold, up to the bound of team and caller."""
     waiter = call.waiter = call.waiter or waiter_of(call, parts)
-    # Each turn has a row of its own, also the second one of a call that was sent back.
-    waiter.id = parts.new_id()
     hold, promised = call.hold, call.promised
+    # Each turn has a row of its own, also the second one of a call that was sent back, whose hold is another one too.
+    waiter.id = parts.new_id() if hold is None else hold.id
     riders = () if promised is None or hold is None else (promised.promise(hold.id, parts.wall()),)
     try:
         turn = await parts.queue.take(waiter, hold, len(call.body), call.inbound.on_gone, first=first, riders=riders)

@@ -10,7 +10,7 @@ from proxy.config.settings import Auth
 from proxy.core.holds import OpenHold
 from proxy.core.limits import drawn
 from proxy.core.prices import FLAT, FREE
-from proxy.core.pricing import RESPONSES_OUTPUT_MAX, Asked, Estimate, Unit, asked, ceiling, tokens_at_most
+from proxy.core.pricing import RESPONSES_OUTPUT_MAX, Asked, Estimate, Unit, asked, at_most
 from proxy.errors import ProxyError
 from proxy.server import local, owning
 from proxy.server.call import Call
@@ -96,8 +96,9 @@ def _set_hold(call: Call, parts: Parts) -> None:
         if policy.estimate is Estimate.LEARNED and unit is Unit.TOKENS:
             what = replace(what, density=parts.densities.of(name, call.model))
         call.asked = what
-        most = _unpriced(call) if price_or_none is None else ceiling(what, price_or_none, policy.estimate)
-        call.tokens = tokens_at_most(what, price_or_none or FREE, policy.estimate)
+        most, call.tokens = at_most(what, price_or_none or FREE, policy.estimate)
+        if price_or_none is None:
+            most = _unpriced(call)
         call.hold = OpenHold(
             parts.new_id(),
             most,

@@ -278,7 +278,8 @@ class Exchange:
         """What the call took in and gave out, where its answer says so."""
         if self.meter is None:
             return None
-        counted, output = paid_input(self.meter.usage, self.meter.family), self.meter.usage.output
+        usage = self.meter.usage
+        counted, output = paid_input(usage, self.meter.family), usage.output
         return None if counted is None or output is None else (counted, output)
 
     def _cost(self, ending: Ending, hold: OpenHold) -> Charge:

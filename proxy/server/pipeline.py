@@ -4,7 +4,7 @@ A stage returns None to pass the request on, or the answer that ends it. Whateve
 an ending and the request is recorded.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Final
 
 from aiohttp import web
@@ -75,10 +75,10 @@ _KNOWN: Final = _ORDER.index(normalise.normalise)
 """Where a call begins that one on its way makes in its caller's name."""
 
 
-async def answer(inbound: Inbound, parts: Parts) -> web.StreamResponse:
+def answer(inbound: Inbound, parts: Parts) -> Coroutine[None, None, web.StreamResponse]:
     """Take one request through the stages; its exchange settles by itself, then the request is recorded."""
     call = Call(request_id(inbound.header("x-request-id")), inbound, parts.state.policy, parts.wall())
-    return await _within(call, parts, first=0)
+    return _within(call, parts, first=0)
 
 
 async def _within(call: Call, parts: Parts, *, first: int = _KNOWN) -> web.StreamResponse:
@@ -114,24 +114,16 @@ def _let_go(call: Call, parts: Parts) -> None:
     learning.learn(call, parts)
 
 
-async def _stages(call: Call, parts: Parts, first: int) -> web.StreamResponse:
-    while True:
-        try:
-            for name, stage in STAGES[first:]:
-                call.stage = name
-                response = await stage(call, parts)
-                if response is not None:
-                    return response
-        except recall.Anew:
-            recall.begin_anew(call)
-            first = _AGAIN
-            continue
-        raise AssertionError("the last stage always answers")
-
-
 async def _through(call: Call, parts: Parts, first: int) -> web.StreamResponse:
+    response = None
     try:
-        return await _stages(call, parts, first)
+        for name, stage in STAGES[first:]:
+            call.stage = name
+            if (response := await stage(call, parts)) is not None:
+                break
+    except recall.Anew:
+        recall.begin_anew(call)
+        return await _through(call, parts, _AGAIN)
     except ProxyError as refused:
         if call.stale is not None and refused.reason.name in _FAILURES:
             return hits.serve(call, parts, call.stale)
@@ -143,6 +135,8 @@ async def _through(call: Call, parts: Parts, first: int) -> web.StreamResponse:
         raise
     except Exception as fault:  # noqa: BLE001  (the last line: a fault of ours is one request's, not the process's)
         return replies.fault(call, fault, parts)
+    assert response is not None, "the last stage always answers"
+    return response
 
 
 _FAILURES: Final = frozenset({"upstream_unreachable", "upstream_broken", "upstream_timeout"})

@@ -11,6 +11,7 @@ and a second try, none of which may happen here, and takes three times as long f
 import asyncio
 import contextlib
 import ssl
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -83,27 +84,20 @@ class Patience:
     The library's own timer is made anew with every piece that arrives, which a stream of events pays for each of them.
     """
 
-    __slots__ = ("_end", "_loop", "_silence_s", "_since_s", "_timer")
+    __slots__ = ("_end", "_loop", "_silence_s", "_timer", "since_s")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, silence_s: float, end: Callable[[Exception], object]) -> None:
         """silence_s: longest silence.      end: told once, when it lasted longer."""
         self._loop: Final = loop
         self._silence_s: Final = silence_s
         self._end = end
-        self._since_s: float | None = None
+        self.since_s: float | None = None
+        """Since when we wait; None: what happens now is no silence of the gateway's."""
         self._timer: asyncio.TimerHandle | None = loop.call_later(silence_s, self._look)
-
-    def begin(self) -> None:
-        """We wait from now on."""
-        self._since_s = self._loop.time()
 
     def tells(self, end: Callable[[Exception], object]) -> None:
         """Somebody else is told from now on."""
         self._end = end
-
-    def heard(self) -> None:
-        """Something came; what happens until the next `begin` is no silence of the gateway's."""
-        self._since_s = None
 
     def stop(self) -> None:
         if self._timer is not None:
@@ -111,7 +105,7 @@ class Patience:
             self._timer = None
 
     def _look(self) -> None:
-        waited_s = 0.0 if self._since_s is None else self._loop.time() - self._since_s
+        waited_s = 0.0 if self.since_s is None else time.monotonic() - self.since_s
         if waited_s < self._silence_s:
             self._timer = self._loop.call_later(self._silence_s - waited_s, self._look)
             return
@@ -123,7 +117,8 @@ class Answer:
     """An answer whose head has arrived; the body is read piece by piece."""
 
     __slots__ = (
-        "_connection", "_content", "_patience", "_writing", "content_length", "content_type", "headers", "status",
+        "_connection", "_content", "_patience", "_writing", "content_length", "content_type", "headers", "is_stream",
+        "status",
     )  # fmt: skip
 
     def __init__(
@@ -142,20 +137,16 @@ class Answer:
         self.status: Final = message.code
         self.headers: Final = tuple(message.headers.items())
         self.content_type: Final = message.headers.get("Content-Type", "")
+        self.is_stream: Final = self.content_type.lower().startswith("text/event-stream")
         length = message.headers.get("Content-Length")
         # A length says nothing about what is left of a body once the library has opened its encoding.
         self.content_length: Final = None if length is None or "Content-Encoding" in message.headers else int(length)
         patience.tells(content.set_exception)
         content.on_eof(self._give_back)
 
-    @property
-    def is_stream(self) -> bool:
-        """Whether the body is a stream of events."""
-        return self.content_type.lower().startswith("text/event-stream")
-
     async def read(self) -> bytes:
         """What has arrived since the last call, at least one byte; `b""` at the end. Raises UpstreamFault."""
-        self._patience.begin()
+        self._patience.since_s = time.monotonic()
         try:
             return await self._content.readany()
         except (TimeoutError, aiohttp.ServerTimeoutError) as error:
@@ -163,7 +154,7 @@ class Answer:
         except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
             raise Broke("the gateway's answer broke off") from error
         finally:
-            self._patience.heard()
+            self._patience.since_s = None
 
     def close(self) -> None:
         """Give the connection up, or back when the answer was read to its end."""
@@ -260,7 +251,7 @@ class Upstream:
         try:
             if len(body) <= PIECE:
                 await writer.write(head + body, drain=False)
-                patience.begin()
+                patience.since_s = time.monotonic()
                 if written is not None:
                     written()
             else:
@@ -269,7 +260,7 @@ class Upstream:
             while True:
                 message, content = await protocol.read()
                 if message.code >= 200 or message.code == 101:
-                    patience.heard()
+                    patience.since_s = None
                     return Answer(connection, message, content, patience, writing)
         except BaseException:
             patience.stop()
@@ -298,6 +289,6 @@ async def _write(
         for at in range(0, len(rest), PIECE):
             await writer.write(rest[at : at + PIECE])
             await writer.drain()
-        patience.begin()
+        patience.since_s = time.monotonic()
         if written is not None:
             written()

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from proxy.core.learned import BYTES, FROM_BYTES, SURE, Densities
 from proxy.core.prices import Price
-from proxy.core.pricing import Asked, Estimate, Unit, ceiling, tokens_at_most
+from proxy.core.pricing import Asked, Estimate, Unit, at_most, ceiling
 
 PRICE = Price(10**8, 10**8)
 TEXT = 10_000
@@ -73,9 +73,9 @@ def test_no_lesson_changes_a_strict_ceiling_or_goes_above_it(lessons, text_bytes
 
 @pytest.mark.parametrize(("density", "tokens"), [(None, 5000), (250, 2500), (BYTES, 10_000)])
 def test_the_text_is_counted_as_it_was_learned(density, tokens):
-    assert tokens_at_most(Asked(Unit.TOKENS, TEXT, 0, 1, density=density), PRICE, Estimate.LEARNED) == tokens + 1
+    assert at_most(Asked(Unit.TOKENS, TEXT, 0, 1, density=density), PRICE, Estimate.LEARNED)[1] == tokens + 1
 
 
 def test_a_short_text_is_never_counted_below_two_bytes_a_token():
     """What frames a message weighs more than what it says."""
-    assert tokens_at_most(Asked(Unit.TOKENS, 20, 0, 1, density=100), PRICE, Estimate.LEARNED) == 10 + 1
+    assert at_most(Asked(Unit.TOKENS, 20, 0, 1, density=100), PRICE, Estimate.LEARNED)[1] == 10 + 1
