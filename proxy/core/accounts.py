@@ -255,7 +255,7 @@ class Accounts:
         places = []
         for _, _, account in self._places(facts, at_s):
             drawing = Drawn(at_s, amount)
-            if self._log(account, drawing):
+            if account.window is not None or self._log(account, drawing):
                 account.held += amount
             places.append((account, drawing))
         if places:
@@ -280,7 +280,8 @@ class Accounts:
                 place = (account.budget.name, account.group)
                 self._flowed[place] = self._flowed.get(place, 0) + charged
             drawing.amount, drawing.open = charged, False
-            self._pass_marks(account)
+            if account.marks:
+                self._pass_marks(account)
 
     def _pass_marks(self, account: Account, *, told: bool = True) -> None:
         while account.passed < len(account.marks) and account.settled >= account.marks[account.passed]:

@@ -353,12 +353,12 @@ class Projection:
     calls: int = 0
     _resolved: OrderedDict[str, HoldState] = field(default_factory=OrderedDict)
 
-    def dated(self, step: Step) -> Step:
+    def dated(self, step: Hold | Adjust) -> Hold | Adjust:
         """A step as it is to be taken and written: money is never dated before money that moved earlier.
 
         Else a clock that steps back would reopen a window whose budget is used up.
         """
-        if isinstance(step, Hold | Adjust) and (at_s := self.accounts.dated(step.at_s)) != step.at_s:
+        if (at_s := self.accounts.dated(step.at_s)) != step.at_s:
             return replace(step, at_s=at_s)
         return step
 

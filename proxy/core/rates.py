@@ -103,13 +103,14 @@ class Rates:
         """Take a place in every account; whoever calls has seen that there is room."""
         team = draw.facts.team
         weight = self.weight(team)
-        places = []
+        places, lasts = [], False
         for slots, amount in wants:
             places.append(slots.take(amount))
+            lasts = lasts or slots.rate.window_s > 0
             tag = max(slots.start_tag, slots.finish_tags.get(team, 0.0))
             slots.start_tag = tag
             slots.finish_tags[team] = tag + amount / weight
-        return self._keep(Turn(name, draw, tokens, tuple(places), gates))
+        return self._keep(Turn(name, draw, tokens, tuple(places), gates, lasts=lasts))
 
     def _keep(self, turn: Turn) -> Turn:
         self.turns[turn.id] = turn

@@ -56,6 +56,7 @@ class Turn:
     counted_s: latest instant at which the gateway may have counted the call, inf until it is known.
     written_s: when the last byte of the request was written, inf until it was.
     open:      the call is not over.      gates: those that this call looks behind.
+    lasts:     a rate with a window counts it, so a restart has to know of it.
     """
 
     id: str
@@ -66,6 +67,7 @@ class Turn:
     counted_s: float = inf
     written_s: float = inf
     open: bool = True
+    lasts: bool = False
 
     @property
     def gone(self) -> bool:

@@ -167,7 +167,7 @@ class Queue:
         return refusal
 
     def _rows(self, turn: Turn, hold: OpenHold | None) -> list[Rider]:
-        if not any(place.slots.rate.window_s for place in turn.places):
+        if not turn.lasts:
             return []
         draw, at_s = turn.draw, self._wall()
         said = (turn.id, draw.facts, draw.reserves, draw.spends, turn.tokens, at_s)
@@ -195,7 +195,7 @@ class Queue:
         now_s = self.now_s()
         self.scheduler.closed(turn, now_s, tokens)
         self.changed()
-        if not any(place.slots.rate.window_s for place in turn.places):
+        if not turn.lasts:
             return []
         ago_s = now_s - turn.counted_s
         return [TurnWritten(turn.id, self._wall() - ago_s, self._boot.since_s() - ago_s)]

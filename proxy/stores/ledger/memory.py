@@ -47,7 +47,7 @@ class MemoryLedger:
         """Take each step at once; there is nothing to wait for."""
         outcomes = []
         for given in steps:
-            step = self.projection.dated(given)
+            step = self.projection.dated(given) if isinstance(given, Hold | Adjust) else given
             before = None if isinstance(step, Rider | Adjust) else self.projection.known(step.hold)
             outcome = self.projection.apply(step)
             if outcome is Outcome.OK:

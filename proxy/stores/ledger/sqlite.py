@@ -171,7 +171,7 @@ class SqliteLedger:
     def _take(self, given: Step, rows: list[Row]) -> Outcome:
         """Judge one step; its row goes to the others where it was taken."""
         projection = self.projection
-        step = projection.dated(given)
+        step = projection.dated(given) if isinstance(given, Hold | Adjust) else given
         if isinstance(step, Rider | Adjust):
             before, outcome = None, projection.apply(step)
         else:
