@@ -3,11 +3,18 @@
 from collections.abc import AsyncIterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from proxy.emulator.gateway import Gateway
 from proxy.emulator.gateway import running as emulated
 from proxy.emulator.options import Options
 from tests.proxies import Front, proxied
+
+# Properties are tried on the same examples everywhere, in whatever room they stand, and a slow machine is no failure.
+settings.register_profile(
+    "everywhere", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("everywhere")
 
 
 @pytest.fixture
