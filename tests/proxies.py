@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import aiohttp
 import orjson
@@ -27,6 +27,15 @@ NOW = {"X-Sluicegate-Wait-Max": "0"}
 CHAT = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "hi"}]}
 NATIVE = {"model": "claude-sonnet-x", "max_tokens": 64, "messages": [{"role": "user", "content": "hi"}]}
 RESPONSE = {"model": "gpt-4o-mini", "input": [{"role": "user", "content": "hi"}]}
+
+AFTERNOON_S: Final = 1_800_014_700.0
+"""Five past twelve on a Friday in the middle of a month, UTC."""
+_BEGAN_S: Final = time.monotonic()
+
+
+def afternoon_s() -> float:
+    """A wall clock that runs from there: no day, week or month ends during a test, at whatever minute the tests run."""
+    return AFTERNOON_S + time.monotonic() - _BEGAN_S
 
 
 @dataclass
@@ -126,7 +135,7 @@ async def proxied(
     *,
     cache: CacheStore | None = None,
     ledger: LedgerStore | None = None,
-    wall: Callable[[], float] = time.time,
+    wall: Callable[[], float] = afternoon_s,
     **flags: Any,
 ) -> AsyncIterator[Front]:
     """A proxy in front of `upstream`; flags as on the command line, with underscores. It closes the ledger."""

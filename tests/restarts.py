@@ -12,7 +12,7 @@ from proxy.config.sources import load
 from proxy.core.policy import Policy
 from proxy.observe.log import RequestLog
 from proxy.server.app import Doubles, running
-from tests.proxies import KEY, Front
+from tests.proxies import KEY, Front, afternoon_s
 
 
 @asynccontextmanager
@@ -21,6 +21,6 @@ async def restarted(upstream: str, policy: Policy, data: Path, **flags: Any) -> 
     settings = load({"upstream": upstream, "data": str(data), **given}, {"SLUICEGATE_UPSTREAM_KEY": KEY}, None)
     sink: list[Front] = []
     log = RequestLog(lambda line: sink[0].logged(line) if sink else None, form=LogFormat.JSON, level=LogLevel.DEBUG)
-    async with running(settings, policy, Doubles(log=log)) as proxy, aiohttp.ClientSession() as client:
+    async with running(settings, policy, Doubles(log=log, wall=afternoon_s)) as proxy, aiohttp.ClientSession() as client:
         sink.append(Front(proxy, client))
         yield sink[0]

@@ -3,7 +3,6 @@ the whole admin API, spans, and the files of the data folder with their copies.
 """
 
 import hashlib
-import time
 import traceback
 
 import orjson
@@ -17,7 +16,7 @@ from proxy.observe.log import RequestLog
 from proxy.server.routes import ROUTES
 from proxy.stores.ledger.sqlite import SqliteLedger
 from tests.collector import collecting
-from tests.proxies import CHAT, proxied
+from tests.proxies import CHAT, afternoon_s, proxied
 from tests.raw import Raw, request
 
 VIRTUAL, GATEWAY, PROMPT = "canary-virtual-key-1234567", "sk-emu-alpha-1", "canary-prompt-text"
@@ -47,7 +46,7 @@ def body_of(name, *, stream):
 @pytest.mark.parametrize("level", ["debug"])
 async def test_no_secret_and_no_prompt_is_in_any_output(gateway, level, tmp_path):
     lines: list[bytes] = []
-    ledger = await SqliteLedger.open(tmp_path / "ledger.db", now_s=time.time())
+    ledger = await SqliteLedger.open(tmp_path / "ledger.db", now_s=afternoon_s())
     async with (
         collecting() as collector,
         proxied(
