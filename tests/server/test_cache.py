@@ -19,7 +19,7 @@ from proxy.stores.cache.sqlite import SqliteCache
 from proxy.stores.ledger.sqlite import SqliteLedger
 from proxy.units import CREDIT
 from tests.held import Held
-from tests.proxies import CHAT, NATIVE, RESPONSE, proxied
+from tests.proxies import AFTERNOON_S, CHAT, NATIVE, RESPONSE, proxied
 from tests.raw import Raw, request
 
 PATH = "/v1/chat/completions"
@@ -44,15 +44,16 @@ REPEATS_PASS = replace(DEFAULT_POLICY, storms=Storms.PASS)
 
 
 @pytest.mark.parametrize("name", ASKED)
-async def test_the_second_call_has_the_same_bytes_and_costs_nothing(front, gateway, name):
+async def test_the_second_call_has_the_same_bytes_and_costs_nothing(gateway, name):
     path, body = ASKED[name]
-    first = await front.post(path, body)
-    entries, calls = len(front.entries), len(gateway.journal)
-    second = await front.post(path, body)
+    async with proxied(gateway.url, wall=lambda: AFTERNOON_S) as front:
+        first = await front.post(path, body)
+        entries, calls = len(front.entries), len(gateway.journal)
+        second = await front.post(path, body)
     assert (second.status, second.body) == (first.status, first.body)
     assert second.headers["Content-Type"] == first.headers["Content-Type"]
     assert (len(front.entries), len(gateway.journal)) == (entries, calls)
-    assert second.headers["Cache-Status"].startswith("sluicegate; hit; ttl=86")
+    assert second.headers["Cache-Status"].startswith("sluicegate; hit; ttl=86400")
     assert second.headers["Age"] == "0"
     assert second.headers["X-Request-ID"] != first.headers["X-Request-ID"]
     if name != "count":
@@ -468,20 +469,27 @@ async def test_when_the_call_fails_behind_its_first_byte_all_see_it_and_nothing_
     assert "hit" not in (await front.post(PATH, STREAM)).headers["Cache-Status"]
 
 
-async def test_when_the_call_fails_before_a_byte_one_of_those_who_joined_begins_anew(gateway):
-    gateway.set_fault("hang", times=1)
-    async with proxied(gateway.url, upstream_read_timeout="1s") as front:
-        replies = await asyncio.gather(*await joined(front, gateway, 6))
-    assert sorted(reply.status for reply in replies) == [200] * 5 + [504]
+async def failing(front, gateway, count, times):
+    """So many calls that wait for one of them, which fails before its first byte, and so do the next up to `times`."""
+    gateway.set_fault("reset-before-head", times=times)
+    gateway.set_fault("slow", gate="head", times=1)
+    calls = await joined(front, gateway, count)
+    gateway.open_gate("head")
+    return calls
+
+
+async def test_when_the_call_fails_before_a_byte_one_of_those_who_joined_begins_anew(front, gateway):
+    calls = await failing(front, gateway, 6, times=1)
+    replies = await asyncio.gather(*calls)
+    assert sorted(reply.status for reply in replies) == [200] * 5 + [502]
     assert len(gateway.journal) == 2, "one that failed, one for all the others"
     assert sum("collapsed" in reply.headers["Cache-Status"] for reply in replies) == 4
 
 
-async def test_whoever_began_anew_and_fails_again_is_told_so(gateway):
-    gateway.set_fault("hang", times=2)
-    async with proxied(gateway.url, upstream_read_timeout="1s") as front:
-        replies = await asyncio.gather(*await joined(front, gateway, 4))
-    assert [reply.status for reply in replies] == [504] * 4
+async def test_whoever_began_anew_and_fails_again_is_told_so(front, gateway):
+    calls = await failing(front, gateway, 4, times=2)
+    replies = await asyncio.gather(*calls)
+    assert [reply.status for reply in replies] == [502] * 4
     assert len(gateway.journal) == 2
 
 

@@ -86,7 +86,7 @@ async def test_cancelled_at_every_await_no_hold_stays_open(gateway, name):
             raw = await Raw.open(address)
             await raw.send(request("POST", path, "Connection: close", body=orjson.dumps(body)))
             answer = await raw.reader.read()
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 await parts.exchanges.finished()
             await parts.books.written()
             assert parts.books.open_holds == 0, f"cancelled at suspension {suspension}"
@@ -102,7 +102,6 @@ async def test_cancelled_at_every_await_no_hold_stays_open(gateway, name):
     assert held > 1
 
 
-@pytest.mark.timeout(60)
 async def test_a_thousand_streams_are_open_on_one_process(gateway):
     """All have their first event before any has its last."""
     count = 1000
@@ -151,7 +150,7 @@ async def test_slow_and_silent_sockets_leave_other_callers_alone(gateway):
                     raw.writer.transport.pause_reading()
                 await raw.send(sent)
                 raws.append(raw)
-        assert front.running._listener.peers.total() >= 800
+        await front.until(lambda: front.running._listener.peers.total() >= 800)
         for _ in range(20):
             assert (await exchange(front.address, request("POST", "/v1/chat/completions", body=body))).status == 200
         for raw in raws:
@@ -184,7 +183,7 @@ async def test_a_drain_ends_when_the_last_call_has_ended_however_long_it_may_tak
     async with proxied(gateway.url) as front:
         for _ in range(3):
             assert (await front.post("/v1/chat/completions", CHAT)).status == 200
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await front.running.drain(3600)
 
 

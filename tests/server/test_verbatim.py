@@ -12,11 +12,18 @@ from proxy.core.deterministic import CacheRule
 from proxy.core.policy import DEFAULT_POLICY, CacheScope, KeyRef, Policy, Team
 from proxy.server import verbatim
 from proxy.server.repeats import SEEN_MAX
-from tests.proxies import CHAT, NATIVE, proxied
+from tests.proxies import AFTERNOON_S, CHAT, NATIVE, proxied
 from tests.raw import Raw, exchange, request
 
 SURE = orjson.dumps({**CHAT, "temperature": 0})
 ASK = request("POST", "/v1/chat/completions", "Content-Type: application/json", body=SURE)
+
+
+@pytest.fixture
+async def front(gateway):
+    """Its clock stands still: an answer is as old on one way as on the other."""
+    async with proxied(gateway.url, wall=lambda: AFTERNOON_S) as running:
+        yield running
 
 
 def known(front, sent=ASK):
@@ -220,17 +227,26 @@ async def test_a_caller_that_does_not_read_fills_no_memory(front):
     lazy.close()
 
 
+async def test_a_connection_that_is_used_is_not_idle(front):
+    raw, _ = await learned(front)
+    fresh = await Raw.open(front.address)
+    assert (await asked(fresh)).status == 200
+    (used,) = [one for one in front.running._listener.connections if not one._request_count]
+    closes_s = used._next_keepalive_close_time
+    assert (await asked(fresh)).status == 200
+    assert used._next_keepalive_close_time > closes_s
+    fresh.close()
+    raw.close()
+
+
 async def test_an_idle_connection_is_still_closed(gateway):
     async with proxied(gateway.url, keepalive_timeout="0.2s") as front:
-        raw, _ = await learned(front)
+        for _ in range(2):
+            await exchange(front.address, ASK)
+        assert known(front)
         fresh = await Raw.open(front.address)
         assert (await asked(fresh)).status == 200
-        (used,) = [one for one in front.running._listener.connections if not one._request_count]
-        closes_s = used._next_keepalive_close_time
-        assert (await asked(fresh)).status == 200
-        assert used._next_keepalive_close_time > closes_s
         assert await fresh.closed()
-        assert await raw.closed()
 
 
 async def test_what_is_remembered_is_bounded(front):
