@@ -64,16 +64,17 @@ def decided(text):
 
 
 async def test_calls_wait_their_turn_and_all_are_answered(gateway):
-    async with proxied(gateway.url, policy(rate(amount=3, each=Each.MEMBER))) as front:
-        replies = await asyncio.gather(*(front.post("/v1/chat/completions", CHAT) for _ in range(8)))
-        assert [reply.status for reply in replies] == [200] * 8
-        waited = sorted([(await front.request()).get("waited_s", 0.0) for _ in range(8)])
-        assert waited[3] >= 0.4
-        assert waited[6] >= 0.8
+    async with proxied(gateway.url, policy(rate(amount=3, window_s=2.0, each=Each.MEMBER))) as front:
+        replies = await asyncio.gather(*(front.post("/v1/chat/completions", CHAT) for _ in range(5)))
+        assert [reply.status for reply in replies] == [200] * 5
+        events = [await front.request() for _ in range(5)]
+        starts = sorted(event["asked_at"] + event.get("waited_s", 0.0) for event in events)
+        assert starts[3] - starts[0] >= 1.99
+        assert starts[4] - starts[1] >= 1.99
         text = await metrics(front)
-        assert decided(text) == {"pass": 3.0, "delay": 5.0}
+        assert decided(text) == {"pass": 3.0, "delay": 2.0}
         assert 'sluicegate_queued_requests{team="red"} 0.0' in text
-        assert "sluicegate_queue_wait_seconds_count 5.0" in text
+        assert "sluicegate_queue_wait_seconds_count 2.0" in text
 
 
 async def test_a_wait_that_would_be_too_long_is_refused_at_once_with_the_figures(gateway):
@@ -93,20 +94,20 @@ async def test_a_wait_that_would_be_too_long_is_refused_at_once_with_the_figures
         assert decided(await metrics(front)) == {"pass": 1.0, "refuse": 1.0}
 
 
-async def test_a_second_of_patience_before_a_queue_of_twenty_hears_at_once_how_long_it_is(gateway):
-    async with proxied(gateway.url, policy(rate(amount=1, window_s=10.0), wait_max_s=60.0)) as front:
+async def test_ten_seconds_of_patience_before_a_queue_of_forty_hear_at_once_how_long_it_is(gateway):
+    async with proxied(gateway.url, policy(rate(amount=1, window_s=20.0), wait_max_s=60.0)) as front:
         assert (await front.post("/v1/chat/completions", CHAT)).status == 200
         ahead = asyncio.create_task(front.post("/v1/chat/completions", CHAT))
         await waiting(front, 1)
-        reply = await front.post("/v1/chat/completions", CHAT, headers={"X-Sluicegate-Wait-Max": "1"})
+        reply = await front.post("/v1/chat/completions", CHAT, headers={"X-Sluicegate-Wait-Max": "10"})
         assert (reply.status, reply.error["reason"], reply.error["limit"]) == (429, "turn_too_far", "member")
-        assert 15 < reply.error["wait_s"] <= 21
+        assert 21 < reply.error["wait_s"] <= 41
         assert reply.error["wait_s"] == pytest.approx(reply.error["retry_after_s"], abs=0.1)
-        assert (reply.error["wait_max_s"], reply.error["used"], reply.error["waiting"]) == (1.0, 1, 2)
+        assert (reply.error["wait_max_s"], reply.error["used"], reply.error["waiting"]) == (10.0, 1, 2)
         assert reply.headers["Retry-After"] == str(ceil(reply.error["retry_after_s"]))
         assert len(queue(front).scheduler) == 1
         await front.until(lambda: len(front.requests) == 2)
-        assert front.requests[1]["waited_s"] < 1.0, "it did not wait to hear it"
+        assert front.requests[1]["waited_s"] < 10.0, "it did not wait to hear it"
         ahead.cancel()
         await asyncio.gather(ahead, return_exceptions=True)
 
@@ -261,7 +262,7 @@ async def test_the_queue_can_be_looked_at(gateway):
             told = await reply.json()
         (lane,) = told["lanes"]
         assert (lane["team"], lane["route"], lane["held_by"], lane["limit"]) == ("red", "chat", "rate", "member")
-        assert 20 < lane["starts_in_s"] <= 30.1
+        assert 1 < lane["starts_in_s"] <= 30.1
         assert told["limits"] == [{"name": "member", "of": "red", "amount": 1, "now": 1, "used": 1, "waiting": 1}]
         assert 'sluicegate_upstream_limit_used_ratio{limit="member"} 1.0' in await metrics(front)
         call.cancel()
@@ -312,7 +313,7 @@ async def test_a_reload_keeps_what_an_earlier_process_gave_out_and_is_not_over(g
 
 
 async def test_a_call_that_an_earlier_process_never_saw_end_is_waited_out_once(gateway, tmp_path):
-    rules = policy(rate(amount=1, window_s=0.5, excess=Excess.REFUSE))
+    rules = policy(rate(amount=1, window_s=3.0, excess=Excess.REFUSE))
     async with restarted(gateway.url, rules, tmp_path) as front:
         turn = await queue(front).take(waiter_of_red(), None, 0, lambda _: None)
         assert turn.open
