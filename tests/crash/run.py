@@ -24,6 +24,10 @@ IMAGE: Final = {"model": "image-lab-small", "prompt": "x"}
 SAID: Final = [{"role": "user", "content": "[[words:20]]"}]
 TALK: Final = {"model": "gpt-4o", "messages": SAID, "max_tokens": 60, "stream": True}
 SAME: Final = {"model": "gpt-4o", "messages": SAID, "max_tokens": 60, "temperature": 0}
+PAID: Final = frozenset({"plain", "talk"})
+"""Teams whose every call is paid."""
+LIFE_ANSWERS: Final = 8
+"""The proxy lives for fewer paid answers than this: how many seconds that takes is the machine's affair."""
 TIGHT: Final = 480
 """Credits of the team that runs dry: sixty images."""
 
@@ -88,6 +92,23 @@ class Told:
     statuses: Counter[tuple[str, int]] = field(default_factory=Counter)
     hits: int = 0
     corrected: set[str] = field(default_factory=set)
+    _bell: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def paid(self) -> int:
+        return sum(self.statuses[team, 200] for team in PAID)
+
+    def hear(self, team: str, status: int, *, hit: bool) -> None:
+        self.statuses[team, status] += 1
+        self.hits += hit
+        self._bell.set()
+
+    async def more(self, count: int) -> None:
+        """Wait until so many paid answers were heard besides those there are."""
+        until = self.paid + count
+        while self.paid < until:
+            self._bell.clear()
+            await self._bell.wait()
 
 
 async def _keep(place: Place, one: Callable[[tuple[str, str]], Awaitable[None]]) -> None:
@@ -109,8 +130,7 @@ def _caller(team: str, client: aiohttp.ClientSession, told: Told, name: str) -> 
         headers = {"x-api-key": team, "X-Request-ID": f"{team}-{name}-{next(numbers)}"}
         async with client.post(addresses[0] + path, json=body, headers=headers) as reply:
             await reply.read()
-            told.statuses[team, reply.status] += 1
-            told.hits += "; hit" in reply.headers.get("Cache-Status", "")
+            told.hear(team, reply.status, hit="; hit" in reply.headers.get("Cache-Status", ""))
 
     return one
 
@@ -169,7 +189,10 @@ async def crash(gateway: Emulated, folder: Path, kills: int, rng: random.Random)
                 await asyncio.wait([ready], timeout=rng.random() * 0.2)
             else:
                 await place.move(await ready)
-                await asyncio.wait(callers, timeout=rng.random() * 0.2, return_when=asyncio.FIRST_COMPLETED)
+                heard = asyncio.ensure_future(told.more(rng.randrange(LIFE_ANSWERS)))
+                await asyncio.wait([heard, *callers], return_when=asyncio.FIRST_COMPLETED)
+                heard.cancel()
+                await asyncio.wait(callers, timeout=rng.random() * 0.02, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.to_thread(proxy.kill)
             await place.move(None)
             await ready
