@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 import subprocess
 import tomllib
 from contextlib import asynccontextmanager
@@ -17,6 +16,7 @@ from proxy.core.limits import Counts, Match, Rate
 from proxy.core.newer import VERSION
 from proxy.core.policy import DEFAULT_POLICY, McpNewer
 from tests.journeys.programs import command, emulating, environment, serving
+from tests.ports import held_port
 from tests.proxies import proxied
 from tests.suites import call, listing, suites, tool
 
@@ -212,15 +212,13 @@ async def test_a_call_that_is_cancelled_while_it_waits_is_never_sent(tmp_path):
         assert len(gateway.asked) == 1
 
 
-def test_a_proxy_killed_in_the_middle_of_a_call_is_one_error_and_the_next_call_works(tmp_path):
-    # Bound and not listening, this keeps the port from others while no proxy has it.
-    with socket.socket() as held:
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        held.bind(("127.0.0.1", 0))
-        _killed_and_started_again(tmp_path, held.getsockname()[1])
+@pytest.fixture
+def port():
+    with held_port() as held:
+        yield held
 
 
-def _killed_and_started_again(tmp_path, port):
+def test_a_proxy_killed_in_the_middle_of_a_call_is_one_error_and_the_next_call_works(tmp_path, port):
     listen = ("--auth", "open", "--listen", f"127.0.0.1:{port}")
     with emulating(tmp_path) as gateway, serving(tmp_path, gateway.url, *listen) as first:
         url = first.url("listens on")

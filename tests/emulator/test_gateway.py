@@ -4,6 +4,8 @@ import io
 import aiohttp
 import pytest
 
+from tests.ports import held_port
+
 LIMIT = 26_214_400
 
 
@@ -127,14 +129,16 @@ async def test_a_stream_says_what_the_json_answer_says(api):
     assert "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks) == text
 
 
-async def test_the_gateway_can_be_taken_away_and_brought_back(api):
-    await api.chat()
-    await api.gateway.stop()
-    with pytest.raises(aiohttp.ClientConnectorError):
-        await api.chat()
-    await api.gateway.start()
-    assert (await api.chat()).status == 200
-    assert [seen.number for seen in api.gateway.journal] == [1, 2]
+async def test_the_gateway_can_be_taken_away_and_brought_back(emulated):
+    with held_port() as port:
+        async with emulated(port=port) as api:
+            await api.chat()
+            await api.gateway.stop()
+            with pytest.raises(aiohttp.ClientConnectorError):
+                await api.chat()
+            await api.gateway.start()
+            assert (await api.chat()).status == 200
+            assert [seen.number for seen in api.gateway.journal] == [1, 2]
 
 
 async def test_the_gateway_stops_at_once_with_answers_held_and_hanging(emulated):
