@@ -13,8 +13,8 @@ RULES = """\
 teams: { red: {}, blue: {} }
 prices: [{ models: "*", per_image: 50 }]
 budgets:
-  - { name: month, credits: 300, per: month, warn_at: [0.5] }
-  - { name: each, each: key, credits: 100, per: day }
+  - { name: month, credits: 300, within: 30d, warn_at: [0.5] }
+  - { name: each, each: key, credits: 100, within: 1d }
 """
 KEYED = RULES.replace("red: {}", 'red: { keys: [{ id: ci, sha256: "%s" }] }' % ("ab" * 32))
 
@@ -141,11 +141,11 @@ def test_a_running_proxy_is_asked_and_a_key_issued_works_at_once(shown, folder, 
         monkeypatch.setenv("SLUICEGATE_ADMIN_LISTEN", one.admin)
         said = told(shown, "key", "add", "--team", "blue", "--id", "bo")
         headers = {"x-api-key": said["key"]}
-        assert httpx2.get(f"{one.proxy.data_url}/-/budget", headers=headers).json()["key"] == "bo"
+        assert httpx2.get(f"{one.proxy.data_url}/-/budget", headers=headers, timeout=60).json()["key"] == "bo"
         shown(*ADJUST, "8")
         assert "8 credits since" in shown("usage")
         shown("key", "revoke", "bo")
-        assert httpx2.get(f"{one.proxy.data_url}/-/budget", headers=headers).status_code == 401
+        assert httpx2.get(f"{one.proxy.data_url}/-/budget", headers=headers, timeout=60).status_code == 401
         # Where the settings lead elsewhere, the lock is in the way, and that is said.
         monkeypatch.setenv("SLUICEGATE_ADMIN_LISTEN", "127.0.0.1:1")
         shown("budget", "list", code=1)

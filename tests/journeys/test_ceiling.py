@@ -112,7 +112,7 @@ def figures(program, key=None):
 def test_of_a_thousand_calls_at_once_exactly_fifty_get_through(home, gateway, tmp_path, costs, kind):
     held, charged = costs[kind]
     amount = charged * (FITTING - 1) + held
-    rules = f"teams: {{ all: {{ wait_max: 100s, cache: off }} }}\nopen_team: all\nbudgets: [{{ name: b, credits: {amount}, per: month }}]\n"
+    rules = f"teams: {{ all: {{ wait_max: 100s, cache: off }} }}\nopen_team: all\nbudgets: [{{ name: b, credits: {amount}, within: 30d }}]\n"
     with place(home, gateway, tmp_path, rules, "--auth", "open") as program:
         url = program.url("listens on")
 
@@ -134,8 +134,8 @@ teams:
   red: {{ wait_max: 100s, cache: off, keys: [{{ id: r1, sha256: "{keyed("r1")}" }}, {{ id: r2, sha256: "{keyed("r2")}" }}] }}
   blue: {{ wait_max: 100s, cache: off, keys: [{{ id: b1, sha256: "{keyed("b1")}" }}, {{ id: b2, sha256: "{keyed("b2")}" }}] }}
 budgets:
-  - {{ name: company, credits: 500, per: month }}
-  - {{ name: each-team, each: team, credits: 300, per: month }}
+  - {{ name: company, credits: 500, within: 30d }}
+  - {{ name: each-team, each: team, credits: 300, within: 30d }}
   - {{ name: each-key, each: key, credits: 200, within: 20d }}
 """
 

@@ -16,7 +16,7 @@ from tests.journeys.programs import command, environment, serving
 
 IMAGE = {"model": "image-lab-small", "prompt": "x"}
 RULES = """
-budgets: [{ name: images, credits: 10000, per: month }]
+budgets: [{ name: images, credits: 10000, within: 30d }]
 prices: [{ models: "image-*", per_image: 10 }, { models: "video-*", per_video: 600 }, { models: "gpt-*", input_per_million: 250, output_per_million: 1000 }]
 """
 
@@ -31,7 +31,7 @@ def place(home, gateway, tmp_path):
 
 
 def limit(url):
-    (row,) = httpx2.get(f"{url}/-/budget").raise_for_status().json()["limits"]
+    (row,) = httpx2.get(f"{url}/-/budget", timeout=60).raise_for_status().json()["limits"]
     return float(row["spent"]), float(row["held"])
 
 
@@ -39,7 +39,7 @@ def test_a_clean_restart_goes_on_where_it_stopped(home, gateway, tmp_path):
     with place(home, gateway, tmp_path) as program:
         url = program.url("listens on")
         for _ in range(3):
-            assert httpx2.post(f"{url}/v1/images/generate", json=IMAGE).status_code == 200
+            assert httpx2.post(f"{url}/v1/images/generate", json=IMAGE, timeout=60).status_code == 200
         assert program.stop() == 0
     with place(home, gateway, tmp_path) as program:
         assert limit(program.url("listens on")) == (30.0, 0.0)
@@ -55,7 +55,7 @@ def test_kill_9_in_the_middle_of_traffic_never_makes_a_budget_larger(home, gatew
             sent = threading.Semaphore(0)
 
             def traffic(url=url, sent=sent):
-                with contextlib.suppress(httpx2.HTTPError), httpx2.Client() as client:
+                with contextlib.suppress(httpx2.HTTPError), httpx2.Client(timeout=60) as client:
                     while True:
                         client.post(f"{url}/v1/images/generate", json=IMAGE)
                         sent.release()
@@ -64,7 +64,7 @@ def test_kill_9_in_the_middle_of_traffic_never_makes_a_budget_larger(home, gatew
             for thread in threads:
                 thread.start()
             for _ in range(5 + 3 * turn):
-                assert sent.acquire(timeout=30)
+                assert sent.acquire(timeout=60)
             os.kill(program.process.pid, signal.SIGKILL)
             program.process.wait()
             for thread in threads:
@@ -86,7 +86,7 @@ def test_kill_9_never_sends_a_call_with_an_idempotency_key_twice(home, gateway, 
             tried, answered, done = [], {}, threading.Semaphore(0)
 
             def traffic(thread, url=url, tried=tried, answered=answered, done=done, turn=turn):
-                with contextlib.suppress(httpx2.HTTPError), httpx2.Client() as client:
+                with contextlib.suppress(httpx2.HTTPError), httpx2.Client(timeout=60) as client:
                     for number in itertools.count():
                         key = f"key-{turn}-{thread}-{number}"
                         tried.append(key)
@@ -97,12 +97,12 @@ def test_kill_9_never_sends_a_call_with_an_idempotency_key_twice(home, gateway, 
             for thread in threads:
                 thread.start()
             for _ in range(4 + 3 * turn):
-                assert done.acquire(timeout=30)
+                assert done.acquire(timeout=60)
             os.kill(program.process.pid, signal.SIGKILL)
             program.process.wait()
             for thread in threads:
                 thread.join()
-        with place(home, gateway, tmp_path) as program, httpx2.Client() as client:
+        with place(home, gateway, tmp_path) as program, httpx2.Client(timeout=60) as client:
             url = program.url("listens on")
             for key in tried:
                 reply = once(client, url, key)
@@ -124,7 +124,9 @@ def once(client, url, key):
 def test_kill_9_leaves_a_video_with_its_team_and_its_hold(home, gateway, tmp_path):
     with place(home, gateway, tmp_path) as program:
         url = program.url("listens on")
-        begun = httpx2.post(f"{url}/v1/video/generation", json={"model": "video-200", "prompt": "a heron"}).json()
+        begun = httpx2.post(
+            f"{url}/v1/video/generation", json={"model": "video-200", "prompt": "a heron"}, timeout=60
+        ).json()
         assert limit(url) == (0.0, 600.0)
         os.kill(program.process.pid, signal.SIGKILL)
         program.process.wait()
@@ -133,7 +135,7 @@ def test_kill_9_leaves_a_video_with_its_team_and_its_hold(home, gateway, tmp_pat
         assert limit(url) == (0.0, 600.0)
         assert "holds_without_ending" not in program.logged
         # Without a model in the query: what the id was given for is known.
-        while (reply := httpx2.get(f"{url}/v1/video/generation/{begun['operation_id']}")).json()[
+        while (reply := httpx2.get(f"{url}/v1/video/generation/{begun['operation_id']}", timeout=60)).json()[
             "status"
         ] != "completed":
             assert reply.status_code == 200
