@@ -159,10 +159,12 @@ async def pieces(api, text):
     url = f"{api.gateway.url}/v1/gateway/chat/completions/"
     body = {"model": "gpt-4o", "stream": True, "messages": [{"role": "user", "content": text}]}
     async with api.session.post(url, json=body, headers={"Authorization": f"Bearer {api.alpha}"}) as response:
-        found = []
+        found, begun = [], b""
         async for piece, ends in response.content.iter_chunks():
+            begun += piece
             if ends:
-                found.append(piece)
+                found.append(begun)
+                begun = b""
         return found
 
 
