@@ -21,6 +21,9 @@ async def restarted(upstream: str, policy: Policy, data: Path, **flags: Any) -> 
     settings = load({"upstream": upstream, "data": str(data), **given}, {"SLUICEGATE_UPSTREAM_KEY": KEY}, None)
     sink: list[Front] = []
     log = RequestLog(lambda line: sink[0].logged(line) if sink else None, form=LogFormat.JSON, level=LogLevel.DEBUG)
-    async with running(settings, policy, Doubles(log=log, wall=afternoon_s)) as proxy, aiohttp.ClientSession() as client:
+    async with (
+        running(settings, policy, Doubles(log=log, wall=afternoon_s)) as proxy,
+        aiohttp.ClientSession() as client,
+    ):
         sink.append(Front(proxy, client))
         yield sink[0]

@@ -31,7 +31,7 @@ def told(shown, *arguments):
 
 
 def ask(url, **more):
-    answer = httpx2.post(f"{url}/v1/chat/completions", json={**SURE, **more})
+    answer = httpx2.post(f"{url}/v1/chat/completions", json={**SURE, **more}, timeout=60)
     assert answer.status_code == 200, answer.text
     return "hit" in answer.headers["Cache-Status"]
 

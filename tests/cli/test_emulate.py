@@ -24,7 +24,7 @@ async def test_it_prints_its_url_and_keys_serves_and_ends_quickly(number):
     line = (await process.stdout.readline()).decode()
     url, key = re.search(r"http://[\d.:]+", line)[0], re.search(r"sk-emu-beta-1", line)[0]
     request = urllib.request.Request(f"{url}/v1/gateway/credits/", headers={"Authorization": f"Bearer {key}"})
-    answer = await asyncio.to_thread(lambda: urllib.request.urlopen(request, timeout=10).read())
+    answer = await asyncio.to_thread(lambda: urllib.request.urlopen(request, timeout=60).read())
     process.send_signal(number)
     _, errors = await process.communicate()
     assert answer == b'{"credits":5}'
@@ -40,7 +40,7 @@ async def test_it_serves_the_group_service_when_asked():
     line = (await process.stdout.readline()).decode()
     url, token = re.search(r"(http://[\d.:]+), x-access-token (\S+)", line).groups()
     request = urllib.request.Request(f"{url}/v1/admin/member-groups/1/", headers={"x-access-token": token})
-    answer = await asyncio.to_thread(lambda: urllib.request.urlopen(request, timeout=10).read())
+    answer = await asyncio.to_thread(lambda: urllib.request.urlopen(request, timeout=60).read())
     process.terminate()
     await process.wait()
     assert b'"success":true' in answer

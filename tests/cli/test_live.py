@@ -34,7 +34,7 @@ def call(proxy, path, body=None):
     data = None if body is None else json.dumps(body).encode()
     request = Request(proxy.proxy.data_url + path, data, {"Content-Type": "application/json"})
     try:
-        with urlopen(request, timeout=30) as answer:
+        with urlopen(request, timeout=60) as answer:
             return answer.status
     except OSError as error:
         return getattr(error, "code", None)

@@ -78,7 +78,7 @@ def refused(*arguments):
 def models(url, key="sk-none"):
     request = Request(f"{url}/v1/models", headers={"Authorization": f"Bearer {key}"})
     try:
-        with urlopen(request, timeout=30) as answer:
+        with urlopen(request, timeout=60) as answer:
             return answer.status
     except HTTPError as error:
         return error.code
@@ -105,7 +105,7 @@ def test_it_serves_until_it_is_told_to_stop(gateway):
         url = re.search(r"listens on (\S+)", shown)[1]
         assert models(url) == 200
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
 
 
 def test_virtual_keys_of_the_policies_are_asked_for(gateway, folder):

@@ -51,5 +51,5 @@ def gateway(_emulated: Emulated) -> Emulated:
 @pytest.fixture(scope="session")
 def http(own_environment: None) -> Iterator[httpx2.Client]:
     """A client without an SDK; one for all, as making one takes longer than most calls."""
-    with httpx2.Client() as client:
+    with httpx2.Client(timeout=60) as client:
         yield client

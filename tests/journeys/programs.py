@@ -43,7 +43,7 @@ class Program:
         assert found, self.said
         return found[1]
 
-    def ended(self, within_s: float = 30) -> int:
+    def ended(self, within_s: float = 60) -> int:
         """Wait for the end and give the exit code."""
         return self.process.wait(within_s)
 
@@ -198,7 +198,7 @@ class Emulated:
         return [f"{seen.method} {seen.target}" for seen in self.seen()]
 
     def _call(self, method: str, path: str, value: Any = None) -> Any:
-        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=30)
+        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=60)
         try:
             connection.request(method, f"/_emulator/{path}", None if value is None else json.dumps(value))
             answer = connection.getresponse()

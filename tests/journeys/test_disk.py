@@ -33,7 +33,7 @@ def no_room(process):
 
 
 def answer_of(url, given):
-    reply = httpx2.post(f"{url}/v1/images/generate", json=IMAGE, timeout=30)
+    reply = httpx2.post(f"{url}/v1/images/generate", json=IMAGE, timeout=60)
     given.append(reply)
 
 
@@ -47,7 +47,7 @@ def until(asks, wanted):
 
 
 def test_a_disk_that_fails_stops_what_spends_and_nothing_else_and_service_comes_back(home, gateway):
-    with serving(home, gateway.url, "--auth", "open") as program, httpx2.Client(timeout=30) as client:
+    with serving(home, gateway.url, "--auth", "open") as program, httpx2.Client(timeout=60) as client:
         url, admin = program.url("listens on"), program.url("admin")
 
         def ready():
@@ -82,7 +82,7 @@ def test_a_disk_that_fails_stops_what_spends_and_nothing_else_and_service_comes_
 
 def test_a_proxy_whose_disk_fails_can_be_stopped_and_its_calls_are_in_doubt_after_it(home, gateway):
     data = ("--data", str(home / "kept"), "--auth", "open")
-    with serving(home, gateway.url, *data, "--drain", "1s") as program, httpx2.Client(timeout=30) as client:
+    with serving(home, gateway.url, *data, "--drain", "1s") as program, httpx2.Client(timeout=60) as client:
         url = program.url("listens on")
         gateway.arm("slow", gate="late", times=1)
         given = []
@@ -94,7 +94,7 @@ def test_a_proxy_whose_disk_fails_can_be_stopped_and_its_calls_are_in_doubt_afte
             gateway.open_gate("late")
             running.join()
             assert program.stop() == 0, "it ends by itself"
-    with serving(home, gateway.url, *data) as program, httpx2.Client(timeout=30) as client:
+    with serving(home, gateway.url, *data) as program, httpx2.Client(timeout=60) as client:
         doubts = client.get(f"{program.url('admin')}/api/ledger/doubts").json()
         assert len(doubts["unknown"]) == 1
         assert program.stop() == 0

@@ -50,7 +50,7 @@ def connected(interpreter: str, home: Path, url: str) -> Iterator[Callable[..., 
 
     yield connect
     for process in started:
-        process.communicate(timeout=30)
+        process.communicate(timeout=60)
     assert {process.returncode for process in started} == {0}
 
 

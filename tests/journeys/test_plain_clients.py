@@ -15,22 +15,22 @@ ASK = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "hi"}]}
 
 
 def by_urllib(url: str, body: bytes) -> bytes:
-    with urlopen(Request(url, body), timeout=30) as answer:
+    with urlopen(Request(url, body), timeout=60) as answer:
         return answer.read()
 
 
 def by_httpx(url: str, body: bytes) -> bytes:
-    with httpx2.Client() as client:
+    with httpx2.Client(timeout=60) as client:
         return client.post(url, content=body).raise_for_status().content
 
 
 def by_httpx_without_user_agent(url: str, body: bytes) -> bytes:
-    with httpx2.Client(headers={"User-Agent": ""}) as client:
+    with httpx2.Client(headers={"User-Agent": ""}, timeout=60) as client:
         return client.post(url, content=body).raise_for_status().content
 
 
 def by_httpx_in_pieces(url: str, body: bytes) -> bytes:
-    with httpx2.Client() as client:
+    with httpx2.Client(timeout=60) as client:
         return client.post(url, content=iter([body[:9], body[9:]])).raise_for_status().content
 
 
@@ -58,7 +58,7 @@ def test_each_is_answered_and_looks_the_same_to_the_gateway(url, gateway, post: 
 
 
 def test_an_answer_comes_plain_to_a_client_that_could_unpack_it(url):
-    with httpx2.Client(headers={"Accept-Encoding": "gzip, deflate, br, zstd"}) as client:
+    with httpx2.Client(headers={"Accept-Encoding": "gzip, deflate, br, zstd"}, timeout=60) as client:
         answer = client.post(f"{url}/v1/chat/completions", json=ASK)
     assert "content-encoding" not in answer.headers
 
@@ -76,7 +76,7 @@ def test_a_tool_call_is_answered_under_its_own_id(http, url, rpc_id):
 def test_a_tool_call_is_answered_in_the_form_its_caller_takes(url, accept):
     """The gateway answers 406 to three of these and an event to all others."""
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "add", "arguments": {"a": 1, "b": 2}}}
-    with httpx2.Client() as client:
+    with httpx2.Client(timeout=60) as client:
         if accept is None:
             del client.headers["accept"]
         answer = client.post(f"{url}/v1/mcp/calc", json=call, headers={"Accept": accept} if accept else None)

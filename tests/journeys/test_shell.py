@@ -24,7 +24,7 @@ ASKS = {
         "import anyio, os, httpx2; from mcp import Client; from mcp.client.streamable_http import streamable_http_client\n"
         "async def main():\n"
         "    headers = {'Authorization': os.environ['MCP_AUTHORIZATION']}\n"
-        "    async with httpx2.AsyncClient(headers=headers) as http:\n"
+        "    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:\n"
         "        transport = streamable_http_client(os.environ['MCP_BASE_URL'] + '/calc', http_client=http)\n"
         "        async with Client(transport) as client:\n"
         "            print((await client.call_tool('add', {'a': 1, 'b': 2})).content[0].text)\n"

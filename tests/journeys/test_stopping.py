@@ -100,7 +100,7 @@ def ended(pieces: Iterator[str]) -> str:
 
 
 def test_a_caller_that_waits_for_nothing_does_not_hold_the_stop(home, gateway):
-    with open_proxy(home, gateway) as (program, url), httpx2.Client() as client:
+    with open_proxy(home, gateway) as (program, url), httpx2.Client(timeout=60) as client:
         assert client.get(f"{url}/v1/models").status_code == 200
         program.process.send_signal(signal.SIGINT)
         assert program.ended() == 0

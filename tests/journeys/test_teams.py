@@ -25,7 +25,7 @@ class Place:
 
     def budget(self, team: str) -> dict:
         headers = {"Authorization": f"Bearer {KEYS[team]}"}
-        with httpx2.Client(headers=headers) as client:
+        with httpx2.Client(headers=headers, timeout=60) as client:
             return client.get(f"{self.url}/-/budget").raise_for_status().json()
 
 
@@ -82,7 +82,7 @@ def test_a_caller_who_leaves_still_has_its_call_read_to_the_end_and_counted(plac
 def test_metrics_and_log_tell_of_each_call(place, gateway):
     with place.client(KEYS["red"]) as red:
         red.responses.create(**INPUT)
-    with httpx2.Client() as client:
+    with httpx2.Client(timeout=60) as client:
         shown = client.get(f"{place.admin}/metrics").text
         assert client.get(f"{place.admin}/readyz").status_code == 200
     assert 'sluicegate_requests_total{code="200",route="responses",team="red"} 1.0' in shown

@@ -134,7 +134,8 @@ async def test_slow_and_silent_sockets_leave_other_callers_alone(gateway):
 
     Whether its latency stays as it was is measured by the bench; here it must be answered while all of them are stuck.
     """
-    async with proxied(gateway.url) as front:
+    patience = dict.fromkeys(("head_timeout", "body_timeout", "body_idle_timeout", "write_timeout"), "10m")
+    async with proxied(gateway.url, **patience) as front:
         body = orjson.dumps(CHAT)
         stuck = {
             "silent": b"",
