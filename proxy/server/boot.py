@@ -33,12 +33,13 @@ class Boot:
         """Whether a row was written since the machine's start; False where nobody knows."""
         return bool(self.id) and boot_id == self.id
 
-    def age_s(self, boot_id: str, boot_s: float, wall_s: float, window_s: float, now_s: float) -> float:
+    def age_s(
+        self, boot_id: str, boot_s: float, wall_s: float, window_s: float, *, since_s: float, now_s: float
+    ) -> float:
         """How long ago it was what a row tells, at least; below zero where it is still to come.
 
-        now_s: the wall clock's.
+        since_s: what `since_s()` says now.      now_s: the wall clock's.
         """
-        since_s = self.since_s()
         if self.is_this(boot_id):
             return max(-GUARD_MAX_S, since_s - boot_s)
         # It was before this start of the machine; how long before, only the wall clock can say.

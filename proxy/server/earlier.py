@@ -14,14 +14,16 @@ from proxy.server.boot import Boot
 class Earlier:
     """One row.
 
-    now_s:  the clock of turns.      wall_s: the clock on the wall, at the same instant.
-    died_s: when its process had ended at the latest, by the clock of turns.
+    now_s:   the clock of turns.      wall_s: the clock on the wall, at the same instant.
+    since_s: the machine's clock, looked at no later: what passes between two looks makes a row younger, never older.
+    died_s:  when its process had ended at the latest, by the clock of turns.
     """
 
     kept: KeptTurn
     boot: Boot
     now_s: float
     wall_s: float
+    since_s: float
     died_s: float
 
     def turn(self, member_of: Callable[[str], str]) -> Turn:
@@ -41,6 +43,13 @@ class Earlier:
         row, written = self.kept.turn, self.kept.written
         if written is None:
             return self.died_s + slots.span_s + slots.guard_s
-        ago_s = self.boot.age_s(row.boot_id, written.boot_s, written.at_s, slots.rate.window_s, self.wall_s)
+        ago_s = self.boot.age_s(
+            row.boot_id,
+            written.boot_s,
+            written.at_s,
+            slots.rate.window_s,
+            since_s=self.since_s,
+            now_s=self.wall_s,
+        )
         guard_s = 0.0 if self.boot.is_this(row.boot_id) else slots.guard_s
         return self.now_s - ago_s + slots.span_s + guard_s

@@ -265,11 +265,13 @@ class Queue:
         if policy is not None:
             self._members = policy.members
             self.scheduler.rerate(policy.rates, policy.weights)
-        now_s, wall_s, rates = self.now_s(), self._wall(), self.scheduler.rates
+        # In this order, so that a process that was held up between two clocks gives no place back early.
+        since_s = self._boot.since_s()
+        wall_s, now_s, rates = self._wall(), self.now_s(), self.scheduler.rates
         rates.at(now_s)
         for kept in rows:
             if kept.turn.id not in rates.turns:
-                earlier = Earlier(kept, self._boot, now_s, wall_s, self._began_s)
+                earlier = Earlier(kept, self._boot, now_s, wall_s, since_s, self._began_s)
                 rates.occupy(earlier.turn(self.member_of), earlier.ends_s)
         self.look()
 

@@ -15,6 +15,7 @@ from proxy.core.facts import Facts
 from proxy.core.limits import Budget, Counts, Draw, Each, Excess, Match, Rate, RateMatch
 from proxy.core.policy import KeyRef, Policy, RateHeaders, Team, credential_of
 from proxy.core.prices import Price, PriceTable, Rule
+from proxy.core.riders import Turn, TurnWritten
 from proxy.core.turns import Waiter
 from proxy.core.windows import Calendar, Per
 from proxy.errors import ProxyError
@@ -23,6 +24,7 @@ from proxy.server import reconciler
 from proxy.server.books import Books
 from proxy.server.boot import Boot
 from proxy.server.turns import Queue
+from proxy.stores.ledger.memory import MemoryLedger
 from tests.proxies import CHAT, KEY, proxied
 from tests.restarts import restarted
 from tests.server.test_books import SlowLedger
@@ -378,6 +380,31 @@ def commits(store):
 
 def taken(room):
     return [slots.used for slots in room.scheduler.rates.all_slots(room.now_s())]
+
+
+class HeldUp(Boot):
+    """The machine's clock, after which the process has to wait for its turn on the processor."""
+
+    @staticmethod
+    def since_s():
+        found_s = Boot.since_s()
+        time.sleep(0.05)
+        return found_s
+
+
+async def test_a_process_that_is_held_up_while_it_takes_up_old_turns_gives_no_place_back_early():
+    store, rules = MemoryLedger(), policy(rate(amount=9, window_s=60.0))
+    facts, counted_s = Facts("red", "k", "chat"), Boot.since_s()
+    for name in "abcd":
+        row = Turn(name, facts, True, True, 0, 0.0, "b", counted_s)
+        await store.apply([row, TurnWritten(name, 0.0, counted_s)])
+    room = Queue(rules, Books(store), Metrics(process=False), boot=HeldUp("b"), wall=lambda: 0.0, room=2**20)
+    await room.take_up()
+    now_s = room.now_s()
+    passed_s = Boot.since_s() - counted_s
+    (slots,) = room.scheduler.rates.all_slots(now_s)
+    assert slots.used == 4
+    assert all(place.ends_s - now_s >= slots.span_s - passed_s for place in slots.ending)
 
 
 async def test_a_turn_that_could_not_be_written_is_free_again():
