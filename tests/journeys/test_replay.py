@@ -1,31 +1,33 @@
 """What a proxy logged, played again: the same calls start, in the same order, and the same are refused."""
 
+import asyncio
 import hashlib
 import json
-import threading
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
-import httpx2
+import aiohttp
 
 from proxy.config.policyfile import load_policies
 from proxy.config.trafficfile import read_traffic
 from proxy.core.simulation import Simulation
 from tests.journeys.programs import serving
 
-APART_S = 0.5
+APART_S = 3.0
 """Starts that are further apart than this were so because a window was over, and not by chance."""
 
-EVERY_S = 0.04
+IMPATIENT = (10, 11, 13)
+"""Calls that come when all places are taken, and would wait for a second only."""
 
 CHAT = {"model": "gpt-4o-mini", "max_tokens": 20, "messages": [{"role": "user", "content": "hello"}]}
-TOOL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "add", "arguments": {"a": 1, "b": 2}}}
+TOOL = {"jsonrpc": "2.0", "method": "tools/call"}
 RULES = """
 gateway_limits: own
 rates:
-  - { name: chats, match: { route: chat }, requests: 4, within: 2s }
-  - { name: tokens, match: { route: chat, team: blue }, tokens: 100, within: 4s }
-  - { name: tools, match: { method: tools/call }, requests: 2, within: 3s, each: suite }
+  - { name: chats, match: { route: chat }, requests: 4, within: 6s }
+  - { name: tokens, match: { route: chat, team: blue }, tokens: 100, within: 12s }
+  - { name: tools, match: { method: tools/call }, requests: 2, within: 6s, each: suite }
 budgets: [{ name: blue, match: { team: blue }, credits: 0.05, per: total }]
 prices: [{ models: "gpt-*", input_per_million: 100, output_per_million: 1000 }]
 cache: [{ match: {}, ttl: 0s }]
@@ -37,42 +39,55 @@ def rules(folder: Path) -> Path:
     folder.mkdir()
     teams = {name: hashlib.sha256(name.encode()).hexdigest() for name in ("red", "blue")}
     lines = [
-        f"  {name}: {{ weight: {weight}, wait_max: 9s, keys: [{{ id: {name}, sha256: '{teams[name]}' }}] }}\n"
+        f"  {name}: {{ weight: {weight}, wait_max: 60s, keys: [{{ id: {name}, sha256: '{teams[name]}' }}] }}\n"
         for name, weight in (("red", 3), ("blue", 1))
     ]
     (folder / "a.yaml").write_text(RULES + "".join(lines), "utf-8")
     return folder
 
 
-def crowd(url: str) -> None:
-    """Calls of two teams, chats and tools, each with a body of its own, one after another although none is waited for.
+async def crowd(url: str, admin: str) -> None:
+    """Calls of two teams, chats and tools, each with a body of its own, most of which wait for a window or two.
 
-    Some wait for a second only. Were all sent at once, chance would say what came first.
+    Each comes when the one before is answered and paid for, or waits. So what a call hears does not hang on how quick the
+    machine is: who waits has seconds more patience than it takes, and who is refused would have had to wait for seconds.
     """
+    connector, patience = aiohttp.TCPConnector(limit=0), aiohttp.ClientTimeout(100)
+    async with aiohttp.ClientSession(connector=connector, timeout=patience) as client:
 
-    def call(number: int) -> None:
-        team = "blue" if number % 3 == 0 else "red"
-        headers = {"x-api-key": team} | ({"X-Sluicegate-Wait-Max": "1"} if number % 7 == 0 else {})
-        path, body = ("/v1/mcp/calc", {**TOOL, "id": number}) if number % 4 == 1 else ("/v1/chat/completions", CHAT)
-        said = (
-            {"params": {"name": "add", "arguments": {"a": number, "b": 2}}}
-            if number % 4 == 1
-            else {"user": f"{number}"}
-        )
-        httpx2.post(url + path, json={**body, **said}, headers=headers, timeout=60)
+        async def call(number: int) -> None:
+            team = "blue" if number % 3 == 0 else "red"
+            headers = {"x-api-key": team} | ({"X-Sluicegate-Wait-Max": "1"} if number in IMPATIENT else {})
+            path, body = "/v1/chat/completions", {**CHAT, "user": f"{number}"}
+            if number % 4 == 1:
+                params = {"name": "add", "arguments": {"a": number, "b": 2}}
+                path, body = "/v1/mcp/calc", {**TOOL, "id": number, "params": params}
+            async with client.post(url + path, json=body, headers=headers) as reply:
+                await reply.read()
 
-    threads = [threading.Timer(number * EVERY_S, call, (number,)) for number in range(24)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+        async def told(path: str) -> Any:
+            async with client.get(admin + path) as reply:
+                return await reply.json()
+
+        async def settled() -> bool:
+            """Whether all calls that are not over wait for their turn."""
+            running, waiting = sum(not one.done() for one in calls), (await told("/api/queue"))["waiting"]
+            accounts = (await told("/api/budgets/blue"))["accounts"]
+            return running == waiting and all(one["held"] == "0" for one in accounts)
+
+        calls: list[asyncio.Future[None]] = []
+        for number in range(24):
+            calls.append(asyncio.ensure_future(call(number)))
+            while not await settled():
+                pass
+        await asyncio.gather(*calls)
 
 
 def test_a_recorded_run_played_again_gives_the_same_grants(home, gateway, tmp_path):
     folder = rules(tmp_path / "rules")
     arguments = ("--auth", "keys", "--log-format", "json", "--reconcile-every", "0", "--policies", str(folder))
     with serving(home, gateway.url, *arguments) as program:
-        crowd(program.url("listens on"))
+        asyncio.run(crowd(program.url("listens on"), program.url("admin")))
         assert program.stop() == 0
         events = [event for event in program.events if "asked_at" in event]
     assert len(events) == 24
