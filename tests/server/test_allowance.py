@@ -13,10 +13,13 @@ from proxy.emulator.options import Options
 from tests.proxies import CHAT
 from tests.restarts import restarted
 
-SCALE, LONG_SCALE = 30.0, 4.0
+SCALE, LONG_SCALE = 15.0, 4.0
 WINDOW_S, LONG_WINDOW_S = 60.0 / SCALE, 60.0 / LONG_SCALE
-"""Windows of two seconds, and of fifteen where it is measured how much of them is used."""
-AMOUNT, BOTS = 60, 15
+"""Windows of four seconds, and of fifteen where it is measured how much of them is used.
+
+Of the shortest of them a quarter is a second: the gateway's double counts a call later than that on no machine.
+"""
+AMOUNT, LONG_AMOUNT = 30, 60
 TEAMS = {"search": 20, "batch": 14, "apps": 8, "ops": 8}
 """Callers of each team."""
 
@@ -28,16 +31,20 @@ ASKS = (
 )
 
 
-def policy(window_s=WINDOW_S):
+def options(scale, amount):
+    return Options(time_scale=scale, amount_scale=amount / 120)
+
+
+def policy(window_s=WINDOW_S, amount=AMOUNT):
     teams = {
         name: Team(name, (KeyRef(name, hashlib.sha256(name.encode()).digest()),), weight=weight)
         for name, weight in zip(TEAMS, (4, 2, 1, 1), strict=True)
     }
     tools = RateMatch(method="tools/call")
     rates = (
-        Rate("member", Counts.REQUESTS, AMOUNT, window_s, each=Each.MEMBER),
-        Rate("chatbot", Counts.REQUESTS, BOTS, window_s, RateMatch(Match(route="chatbot")), Each.MEMBER),
-        Rate("tools", Counts.REQUESTS, BOTS, window_s, tools, Each.CREDENTIAL),
+        Rate("member", Counts.REQUESTS, amount, window_s, each=Each.MEMBER),
+        Rate("chatbot", Counts.REQUESTS, amount // 4, window_s, RateMatch(Match(route="chatbot")), Each.MEMBER),
+        Rate("tools", Counts.REQUESTS, amount // 4, window_s, tools, Each.CREDENTIAL),
     )
     return Policy(teams=teams, rates=rates)
 
@@ -68,33 +75,34 @@ def used(starts):
 
     A window after it was taken is all of the allowance.
     """
-    again = [later - earlier for earlier, later in zip(starts, starts[AMOUNT:], strict=False)]
+    again = [later - earlier for earlier, later in zip(starts, starts[LONG_AMOUNT:], strict=False)]
     return LONG_WINDOW_S * len(again) / sum(again)
 
 
 @pytest.mark.timeout(180)
 async def test_the_allowance_is_used_to_the_full_without_one_429_across_a_restart(tmp_path):
-    options = Options(time_scale=LONG_SCALE, amount_scale=AMOUNT / 120)
     starts = []
-    async with emulated(options) as gateway:
+    async with emulated(options(LONG_SCALE, LONG_AMOUNT)) as gateway:
         gateway.set_credits("alpha", 10**6 * 10**8)
         for _ in range(2):
             served = Counter()
-            async with restarted(gateway.url, policy(LONG_WINDOW_S), tmp_path, auth="keys") as front:
+            async with restarted(gateway.url, policy(LONG_WINDOW_S, LONG_AMOUNT), tmp_path, auth="keys") as front:
                 # Up to the middle of a window, so that the restart is over before the next one begins.
                 await demand(front, 1.5 * LONG_WINDOW_S, served)
             starts += [at_s for at_s, _ in grants(front)]
             teams = Counter({team: sum(count for (name, _), count in served.items() if name == team) for team in TEAMS})
             assert all(teams.values()), teams
         assert {seen.status for seen in gateway.journal} == {200}
-        assert len(starts) == len(gateway.journal) >= 3 * AMOUNT
+        assert len(starts) == len(gateway.journal) >= 3 * LONG_AMOUNT
         # All but what it takes to start a call when its place comes back, on a machine that is busy with other things.
         assert used(starts) >= 0.9
 
 
 async def test_somebody_else_on_the_same_member_is_a_delay_and_no_error(tmp_path):
-    options = Options(time_scale=SCALE, amount_scale=AMOUNT / 120)
-    async with emulated(options) as gateway, restarted(gateway.url, policy(), tmp_path, auth="keys") as front:
+    async with (
+        emulated(options(SCALE, AMOUNT)) as gateway,
+        restarted(gateway.url, policy(), tmp_path, auth="keys") as front,
+    ):
         foreign = {"Authorization": "Bearer sk-emu-alpha-2", "User-Agent": "somebody"}
         for _ in range(AMOUNT):
             async with front.client.get(gateway.url + "/v1/gateway/credits/", headers=foreign) as reply:
@@ -114,9 +122,8 @@ def _started(event):
     return event["asked_at"] + event.get("waited_s", 0.0)
 
 
-@pytest.mark.timeout(60)
 async def test_on_real_sockets_teams_share_by_weight_a_quiet_one_is_next_and_a_restart_gives_nobody_more(tmp_path):
-    async with emulated(Options(time_scale=SCALE, amount_scale=AMOUNT / 120)) as gateway:
+    async with emulated(options(SCALE, AMOUNT)) as gateway:
         gateway.set_credits("alpha", 10**6 * 10**8)
 
         async def call(front, team):
@@ -128,23 +135,23 @@ async def test_on_real_sockets_teams_share_by_weight_a_quiet_one_is_next_and_a_r
             # The window is used up before anybody competes for the next one.
             first = [asyncio.create_task(call(front, "ops")) for _ in range(AMOUNT)]
             assert set(await asyncio.gather(*first)) == {200}
-            each = 30  # more would wait for a connection of this client
+            each = 20
             calls = [
                 asyncio.create_task(call(front, team)) for _ in range(each) for team in ("search", "batch", "apps")
             ]
             await front.until(lambda: len(scheduler) > 2 * each)
-            await front.until(lambda: len(grants(front)) >= AMOUNT + 16)
+            await front.until(lambda: len(grants(front)) >= AMOUNT + 8)
             assert await call(front, "ops") == 200, "it was quiet since the first window"
             assert set(await asyncio.gather(*calls)) == {200}
         quiet = max((event for event in front.requests if event["team"] == "ops"), key=_started)
         before = [at_s for at_s, _ in grants(front) if quiet["asked_at"] < at_s < _started(quiet)]
-        # Some had their turn when it came, and were being written down; had it stood behind all, these would be 74.
-        assert len(before) <= 40
+        # Some had their turn when it came, and were being written down; had it stood behind all, these would be 52.
+        assert len(before) <= 30
         # Up to here each of the three had somebody who waited.
-        some = 42
+        some = 28
         shared = Counter([team for _, team in grants(front) if team != "ops"][:some])
         for team, share in {"search": 4 / 7, "batch": 2 / 7, "apps": 1 / 7}.items():
-            assert abs(shared[team] - share * some) <= 4, shared
+            assert abs(shared[team] - share * some) <= 3, shared
         async with restarted(gateway.url, policy(), tmp_path, auth="keys") as front:
             again = [call(front, team) for team in list(TEAMS) * (AMOUNT // 4)]
             assert set(await asyncio.gather(*again)) == {200}
