@@ -74,7 +74,7 @@ class Front:
     def requests(self) -> list[dict[str, Any]]:
         return [event for event in self.events if event["event"] == "request"]
 
-    async def until(self, holds: Callable[[], bool], within_s: float = 20.0) -> None:
+    async def until(self, holds: Callable[[], bool], within_s: float = 60.0) -> None:
         """Wait until `holds()`, looking again whenever the proxy logs something and every turn of a short clock."""
         async with asyncio.timeout(within_s):
             while not holds():

@@ -33,11 +33,11 @@ async def control(gateway: "Gateway", request: web.BaseRequest) -> web.Response:
 
 
 async def _journal(gateway: "Gateway", _value: Any, query: Mapping[str, str]) -> Any:
-    """`?over=N` answers as soon as N requests are over, at latest after `&within=10` seconds: nobody asks in a loop."""
+    """`?over=N` answers as soon as N requests are over, at latest after `&within=60` seconds: nobody asks in a loop."""
     if "over" in query:
         wanted = int(query["over"])
         await gateway.wait_for(
-            lambda journal: sum(seen.over for seen in journal) >= wanted, float(query.get("within", 10))
+            lambda journal: sum(seen.over for seen in journal) >= wanted, float(query.get("within", 60))
         )
     return [seen.as_json() for seen in gateway.journal]
 

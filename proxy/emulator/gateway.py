@@ -96,11 +96,11 @@ class Gateway:
         """Let answers pass that `slow gate=NAME` holds back."""
         self.gates.open(name)
 
-    async def wait_for(self, holds: Callable[[Sequence[Seen]], bool], within_s: float = 10.0) -> None:
+    async def wait_for(self, holds: Callable[[Sequence[Seen]], bool], within_s: float = 60.0) -> None:
         """Return as soon as `holds(journal)`; raises TimeoutError after `within_s` real seconds."""
         await self.journal.wait_for(holds, within_s)
 
-    async def wait_for_gate(self, name: str, waiting: int = 1, within_s: float = 10.0) -> None:
+    async def wait_for_gate(self, name: str, waiting: int = 1, within_s: float = 60.0) -> None:
         """Return as soon as that many answers are held at a gate."""
         await self.journal.wait_for(lambda _: self.gates.waiting[name] >= waiting, within_s)
 

@@ -100,7 +100,7 @@ class Journal(Sequence[Seen]):
             self._bell.set()
             self._bell = asyncio.Event()
 
-    async def wait_for(self, holds: Callable[[Sequence[Seen]], bool], within_s: float = 10.0) -> None:
+    async def wait_for(self, holds: Callable[[Sequence[Seen]], bool], within_s: float = 60.0) -> None:
         """Return as soon as `holds(journal)`; raises TimeoutError after `within_s` real seconds."""
         self._waiting += 1
         try:

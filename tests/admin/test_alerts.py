@@ -63,7 +63,7 @@ class Hook:
         return [orjson.loads(body)["kind"] for _, body in self.taken]
 
     async def until(self, holds):
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not holds():
                 self.bell.clear()
                 await self.bell.wait()

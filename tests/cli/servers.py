@@ -35,7 +35,7 @@ class Served:
         async def once() -> Any:
             return work()
 
-        return asyncio.run_coroutine_threadsafe(once(), self.loop).result(20)
+        return asyncio.run_coroutine_threadsafe(once(), self.loop).result(60)
 
 
 @contextmanager
@@ -69,13 +69,13 @@ def served(
 
     worker = threading.Thread(target=thread)
     worker.start()
-    ready.wait(30)
+    ready.wait(60)
     assert started
     try:
         yield started[0]
     finally:
         started[0].loop.call_soon_threadsafe(stop.set)
-        worker.join(30)
+        worker.join(60)
 
 
 @contextmanager

@@ -45,11 +45,11 @@ def url():
 
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
-    assert started.wait(20)
+    assert started.wait(60)
     loop, at = found[0]
     yield at
     loop.call_soon_threadsafe(ended.set)
-    thread.join(20)
+    thread.join(60)
 
 
 @SCHEMA.parametrize()
@@ -63,7 +63,7 @@ def test_no_request_finds_the_double_and_its_document_apart(case, url):
 
 
 def test_the_document_is_that_of_the_tables_and_can_be_asked_for(url):
-    told = requests.get(url + PATH, timeout=20).json()
+    told = requests.get(url + PATH, timeout=60).json()
     assert told == document()
     operations = [(path, method) for path, methods in told["paths"].items() for method in methods]
     assert len(operations) == len(ROUTES) + len(LISTS)
