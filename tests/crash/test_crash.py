@@ -8,7 +8,7 @@ from tests.crash.run import crash
 from tests.journeys.programs import emulating
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", range(4))
 async def test_however_often_it_is_killed_the_books_know_what_reached_the_gateway(seed, tmp_path):
     (tmp_path / "run").mkdir()

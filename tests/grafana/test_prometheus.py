@@ -6,7 +6,6 @@ import time
 from contextlib import asynccontextmanager
 
 import aiohttp
-import pytest
 
 from proxy.core.limits import Budget, Counts, Each, Match, Rate
 from proxy.core.policy import Policy, Team
@@ -128,7 +127,6 @@ def filled_in(query):
     return query.replace("$__rate_interval", "2m").replace("$__range", "5m")
 
 
-@pytest.mark.timeout(180)
 async def test_every_query_of_the_dashboard_and_of_the_rules_finds_what_it_is_about(gateway, prometheus, tmp_path):
     gateway.set_credits("alpha", 10**6 * CREDIT)
     async with proxied(gateway.url, POLICY, data=str(tmp_path / "data")) as front:

@@ -4,8 +4,6 @@ import asyncio
 import hashlib
 from collections import Counter
 
-import pytest
-
 from proxy.core.limits import Counts, Each, Match, Rate, RateMatch
 from proxy.core.policy import KeyRef, Policy, Team
 from proxy.emulator.gateway import running as emulated
@@ -79,7 +77,6 @@ def used(starts):
     return LONG_WINDOW_S * len(again) / sum(again)
 
 
-@pytest.mark.timeout(180)
 async def test_the_allowance_is_used_to_the_full_without_one_429_across_a_restart(tmp_path):
     starts = []
     async with emulated(options(LONG_SCALE, LONG_AMOUNT)) as gateway:

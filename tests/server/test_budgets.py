@@ -50,7 +50,6 @@ def used(front, name, group=()):
     return accounts.used(budget, group, front.running.parts.wall())
 
 
-@pytest.mark.timeout(110)
 async def test_a_thousand_calls_against_a_budget_for_fifty_are_fifty(gateway):
     """Each call costs what it holds, so exactly fifty fit; all others are refused, and nothing is overspent."""
     gateway.set_credits("alpha", 10**6 * CREDIT)

@@ -2,7 +2,6 @@
 
 from itertools import product
 
-import pytest
 from yarl import URL
 
 from proxy.server.routes import ROUTES
@@ -45,7 +44,6 @@ async def ids(front):
     }
 
 
-@pytest.mark.timeout(100)
 async def test_every_route_answers_in_every_spelling_and_arrives_in_the_gateways_form(front, gateway):
     gateway.set_credits("alpha", 10**6 * 10**8)
     known = await ids(front)

@@ -332,7 +332,6 @@ CHILD = """
 """
 
 
-@pytest.mark.timeout(100)
 async def test_kill_9_at_any_moment_loses_nothing_that_was_acknowledged(tmp_path):
     """A process writes holds and settlements, says each one it was told of, and is killed in the middle, many times."""
     path, told = tmp_path / "ledger.db", {"h": set(), "o": set(), "s": set()}
