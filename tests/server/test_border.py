@@ -184,7 +184,7 @@ async def test_a_head_that_trickles_in_is_closed(gateway):
 
 
 async def test_half_a_head_on_a_used_connection_is_closed(gateway):
-    async with proxied(gateway.url, head_timeout="0.2s") as front:
+    async with proxied(gateway.url, head_timeout="2s") as front:
         raw = await Raw.open(front.address)
         await raw.send(request("GET", "/"))
         assert (await raw.reply()).status == 200
