@@ -49,7 +49,8 @@ class Facts(NamedTuple):
     thinking_max: most tokens of thinking that come on top of it, in a dialect where they do.
     stored:      `store` is neither absent, null nor false.
     conversation: the call reads and writes a conversation that the gateway keeps, of this id in a Responses call.
-    references:  parts that name a file id or a URL instead of carrying their data.
+    references:  parts that name a file id or a URL instead of carrying their data, and what of a Responses body the
+                 gateway would have to have: a stored prompt, items of earlier answers.
     text_bytes:  UTF-8 bytes of all text and names, `_SCALAR_BYTES` per other value, without the media's base64.
     characters:  code points of a text `input` (speech is bounded by them).
     reasons:     thinking was asked for, of which a stream need not show anything.
@@ -293,8 +294,11 @@ def _facts(tree: Mapping[str, Any], text_bytes: int, digest: bytes, dialect: Dia
         said["reasons"] = _reasons(tree)
         if dialect is Dialect.CHAT:
             said["thinking_max"] = _thinking(tree)
-    if dialect is Dialect.RESPONSES and "conversation" in said:
-        said["conversation_id"] = _conversation(tree["conversation"])
+    if dialect is Dialect.RESPONSES:
+        if "conversation" in said:
+            said["conversation_id"] = _conversation(tree["conversation"])
+        if named := _named(tree):
+            said["references"] = said.get("references", 0) + named
     return Facts(**said)
 
 
@@ -306,6 +310,15 @@ def _of_parts(parts: Sequence[Part]) -> dict[str, int]:
         "audio": kinds.count(Kind.AUDIO),
         "references": sum(part.is_reference for part in parts),
     }
+
+
+def _named(tree: Mapping[str, Any]) -> int:
+    """How much a Responses body names that the gateway would have to have."""
+    items = tree.get("input")
+    count = (
+        sum(type(item) is dict and item.get("type") == "item_reference" for item in items) if type(items) is list else 0
+    )
+    return count + (tree.get("prompt") is not None)
 
 
 def _thinking(tree: Mapping[str, Any]) -> int:

@@ -154,3 +154,21 @@ def test_a_seed_counts_where_the_format_has_one():
         assert reason_against(route, seeded) == "temperature"
     true = judge(b'{"model":"m","messages":[],"seed":true}', Dialect.CHAT)
     assert reason_against("chat", true) == "temperature"
+
+
+# fmt: off
+NAMED = {
+    # what a body asks with                                           what keeps it from being deterministic
+    '"input":"hi"':                                                   "",
+    '"input":[{"type":"message","content":"item_reference"}]':        "",
+    '"input":"hi","prompt":null':                                     "",
+    '"input":"hi","prompt":{"id":"pmpt_1"}':                          "references",
+    '"input":[{"type":"item_reference","id":"msg_1"}]':               "references",
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("asked", NAMED)
+def test_what_only_the_gateway_has_makes_no_call_deterministic(asked):
+    body = b'{"model":"m","temperature":0,%s}' % asked.encode()
+    assert reason_against("responses", judge(body, Dialect.RESPONSES)) == NAMED[asked]
