@@ -40,7 +40,7 @@ class Books:
     def __init__(self, store: LedgerStore) -> None:
         self._store: Final = store
         self._writing: Final[set[asyncio.Future[list[Outcome]]]] = set()
-        self._asked: Final[set[asyncio.Future[list[Outcome]]]] = set()
+        self._asked: Final[dict[asyncio.Future[list[Outcome]], asyncio.Future[None]]] = {}
         self._ending: asyncio.Future[None] | None = None
         self._awaited = 0
         self.available = True
@@ -94,10 +94,13 @@ class Books:
         self._end(riders)
 
     async def _committed(self, commit: "asyncio.Future[list[Outcome]]") -> list[Outcome]:
-        self._asked.add(commit)
-        commit.add_done_callback(self._asked.discard)
+        if not commit.done():
+            # Who waits may be cancelled; the commit goes on.
+            self._asked[commit] = answered = asyncio.get_running_loop().create_future()
+            commit.add_done_callback(self._answered)
+            await answered
         try:
-            outcomes = await asyncio.shield(commit)
+            outcomes = commit.result()
         except LedgerUnavailable as error:
             self._away(error)
             raise ProxyError(
@@ -107,6 +110,11 @@ class Books:
             ) from error
         self._took()
         return outcomes
+
+    def _answered(self, commit: "asyncio.Future[list[Outcome]]") -> None:
+        waiting = self._asked.pop(commit)
+        if not waiting.done():
+            waiting.set_result(None)
 
     @property
     def store(self) -> LedgerStore:
