@@ -68,6 +68,15 @@ async def demand(front, lasts_s, served):
     await asyncio.gather(*(caller(team, number) for team, many in TEAMS.items() for number in range(many)))
 
 
+async def watch(late):
+    """How late this machine wakes whoever sleeps for a moment."""
+    loop = asyncio.get_running_loop()
+    while True:
+        due_s = loop.time() + 0.05
+        await asyncio.sleep(0.05)
+        late.append(loop.time() - due_s)
+
+
 def used(starts):
     """How much of the allowance calls have used that started at these instants, by how soon each place was used again.
 
@@ -78,7 +87,8 @@ def used(starts):
 
 
 async def test_the_allowance_is_used_to_the_full_without_one_429_across_a_restart(tmp_path):
-    starts = []
+    starts, late = [], []
+    watching = asyncio.create_task(watch(late))
     async with emulated(options(LONG_SCALE, LONG_AMOUNT)) as gateway:
         gateway.set_credits("alpha", 10**6 * 10**8)
         for _ in range(2):
@@ -91,8 +101,11 @@ async def test_the_allowance_is_used_to_the_full_without_one_429_across_a_restar
             assert all(teams.values()), teams
         assert {seen.status for seen in gateway.journal} == {200}
         assert len(starts) == len(gateway.journal) >= 3 * LONG_AMOUNT
-        # All but what it takes to start a call when its place comes back, on a machine that is busy with other things.
-        assert used(starts) >= 0.9
+        watching.cancel()
+        # All but what it takes to start a call when its place comes back; where the machine is busy with other things
+        # and late itself, that is not for the proxy to give.
+        share, late_s = used(starts), sum(late) / len(late)
+        assert share >= 0.98 or (late_s > 0.01 and share >= 0.9), (share, late_s)
 
 
 async def test_somebody_else_on_the_same_member_is_a_delay_and_no_error(tmp_path):
