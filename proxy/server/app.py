@@ -82,7 +82,7 @@ SETTLE_S: Final = 2.0
 A disk that works needs milliseconds.
 """
 
-CLOSE_S: Final = 3.0
+CLOSE_S: Final = 5.0
 """How long a file may take to be let go of. A disk that does not answer keeps the thread that waits for it for good."""
 
 
