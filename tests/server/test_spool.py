@@ -1,12 +1,13 @@
 """The spool: every reader gets every byte, the writer never runs further ahead than the bound."""
 
 import asyncio
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.server.spool import FellBehind, Spool
+from proxy.server.spool import MOMENT_S, FellBehind, Spool
 
 PIECES = st.lists(st.binary(min_size=1, max_size=30), max_size=20)
 
@@ -82,6 +83,26 @@ async def test_who_reads_and_only_has_not_had_its_turn_keeps_its_place():
         await spool.write(b"a" * 8)
     spool.finish()
     assert await asyncio.gather(*readings) == [b"a" * 160] * 2
+
+
+async def test_nobody_loses_its_place_because_the_process_itself_was_held_up():
+    spool = Spool(10, patience_s=0.0)
+    slow, quick = spool.join(), spool.join()
+    reading = asyncio.ensure_future(read_all(spool, quick))
+    await spool.write(b"a" * 8)
+    assert await spool.read(slow) == b"a" * 8
+    writing = asyncio.ensure_future(spool.write(b"b" * 8))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not writing.done(), "it waits for the slow one, as the quick one has everything"
+    time.sleep(2 * MOMENT_S + 0.1)  # noqa: ASYNC251  (it is what happens here: nobody has a turn)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert await spool.read(slow) == b"b" * 8
+    await writing
+    spool.finish()
+    assert await spool.read(slow) == b""
+    assert await reading == b"a" * 8 + b"b" * 8
 
 
 async def test_nobody_is_dropped_where_nobody_waits_for_it():
