@@ -159,9 +159,10 @@ class Connection(RequestHandler):
         begins = self._between and self._idle
         if begins and not (self._paused or self._close or self._force_close) and self._answered(data):
             return
-        if self._head_timer is None and self._idle:
-            self._await_head()
         super().data_received(data)
+        if self._head_timer is None and self._idle and self.transport is not None:
+            # It was part of a head; most come whole and need no clock.
+            self._await_head()
         self._between = begins and self._one_request(data)
         self._whole = data if self._between and len(data) <= CHUNK_MAX else None
 
