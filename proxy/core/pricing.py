@@ -83,6 +83,19 @@ class Asked:
         return ((self.output_max or price.output_tokens_max) + self.thinking_max) * self.n
 
 
+def covers(price: Price, unit: Unit) -> bool:
+    """Whether a price is one of this unit; one that prices other units alone is none, and one of zeros is free."""
+    tokens = bool(price.input_per_million or price.output_per_million)
+    said = {
+        Unit.TOKENS: tokens,
+        Unit.SPEECH: tokens,
+        Unit.IMAGES: bool(price.per_image),
+        Unit.VIDEO: bool(price.per_video),
+        Unit.CALL: bool(price.per_call),
+    }
+    return said[unit] or not any(said.values())
+
+
 def asked(unit: Unit, body: Body | None, *, default_output: int | None = None, parent_tokens: int = 0) -> Asked:
     """What a judged body asks for. default_output: bound that the route itself gives."""
     if body is None:

@@ -10,7 +10,7 @@ from proxy.config.settings import Auth
 from proxy.core.holds import OpenHold
 from proxy.core.limits import drawn
 from proxy.core.prices import FLAT, FREE
-from proxy.core.pricing import RESPONSES_OUTPUT_MAX, Asked, Estimate, Unit, asked, at_most
+from proxy.core.pricing import RESPONSES_OUTPUT_MAX, Asked, Estimate, Unit, asked, at_most, covers
 from proxy.errors import ProxyError
 from proxy.server import local, owning
 from proxy.server.call import Call
@@ -86,6 +86,9 @@ def _set_hold(call: Call, parts: Parts) -> None:
         price_or_none = policy.prices.find(kind, named)
         if price_or_none is None and not policy.prices and not policy.budgets:
             price_or_none = FLAT
+        elif price_or_none is not None and not covers(price_or_none, unit):
+            # What other routes cost says nothing of this one, and must not make it free.
+            price_or_none = None
         default = RESPONSES_OUTPUT_MAX if name == "responses" else None
         chained = owning.parent_tokens(call, parts) if name == "responses" else 0
         what = asked(unit, call.facts, default_output=default, parent_tokens=chained)

@@ -190,6 +190,22 @@ async def test_a_model_without_a_price_is_refused_where_a_budget_counts_it(gatew
         assert len(gateway.journal) == 0
 
 
+@pytest.mark.parametrize("price", [Price(per_call=CREDIT), Price(per_image=CREDIT), Price(per_video=CREDIT)])
+async def test_a_price_of_other_units_alone_makes_no_call_free(gateway, price):
+    table = PriceTable((Rule("models", "*", price),))
+    async with proxied(gateway.url, policy(Budget("b", CREDIT, DAY), prices=table)) as front:
+        for path, body in (("/v1/chat/completions", CHAT), ("/v1/messages", NATIVE), ("/v1/responses", RESPONSE)):
+            reply = await front.post(path, body)
+            assert (reply.status, reply.error["reason"]) == (402, "unpriced_model")
+        assert len(gateway.journal) == 0
+
+
+async def test_a_price_of_zeros_is_free(gateway):
+    table = PriceTable((Rule("models", "*", Price()),))
+    async with proxied(gateway.url, policy(Budget("b", 1, DAY), prices=table)) as front:
+        assert (await front.post("/v1/chat/completions", CHAT)).status == 200
+
+
 async def test_a_shared_answer_costs_one_call_and_counts_once(gateway):
     gateway.set_fault("slow", gate="head")
     async with proxied(gateway.url, policy(Budget("b", 100 * CREDIT, DAY))) as front:
