@@ -1,0 +1,28 @@
+"""Whole answers to callers that are not of the usual kind."""
+
+import asyncio
+
+import pytest
+
+from tests.proxies import proxied
+
+
+@pytest.mark.parametrize(
+    ("asked", "begins", "has_body"),
+    [
+        (b"GET / HTTP/1.0\r\n\r\n", b"HTTP/1.0 200 ", True),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"HTTP/1.1 200 ", True),
+        (b"HEAD / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"HTTP/1.1 200 ", False),
+    ],
+    ids=["an older version", "one that closes", "a head alone"],
+)
+async def test_an_answer_is_of_the_callers_version_and_has_a_body_only_where_one_may_be(
+    gateway, asked, begins, has_body
+):
+    async with proxied(gateway.url) as front:
+        reader, writer = await asyncio.open_connection(*front.address)
+        writer.write(asked)
+        answer = await asyncio.wait_for(reader.read(), 60)
+        writer.close()
+    assert answer.startswith(begins)
+    assert bool(answer.partition(b"\r\n\r\n")[2]) is has_body
