@@ -7,6 +7,7 @@ forward here: a clock that steps back reopens nothing.
 
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
@@ -23,14 +24,14 @@ class Why(Enum):
 
     NEVER = "never"  # it is larger than the whole budget
     EXHAUSTED = "exhausted"  # too much is settled
-    BUSY = "busy"  # it would fit if the holds of open calls ended at nothing
+    BUSY = "busy"  # it would fit if the holds of open calls ended at nothing, or is another call's turn
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """What stands in the way of a hold; the tightest budget of all that do.
 
-    amount, settled, held, asked: units of 1e-8 credit.
+    amount, settled, held, asked: units of 1e-8 credit; held: what is promised, too.
     reopens_s: when the window ends or has room again, None where waiting does not help.
     """
 
@@ -88,13 +89,14 @@ class Drawn:
     gone: bool = False  # slid out of the window: a late ending changes nothing any more
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Account:
     """One budget × one group × one window. A sliding window keeps each hold apart, a calendar one only sums.
 
     amount: what the budget allows it, in units of 1e-8 credit.
     marks:  settled amounts at which somebody wants to know, rising.
     passed: how many of them are behind.
+    promised: what calls may hold that were let go and whose holds are not taken yet.
     """
 
     window: Window | None
@@ -106,11 +108,18 @@ class Account:
     settled: int = 0
     held: int = 0
     lasting: int = 0  # part of `held` that belongs to operations
+    promised: int = 0
     log: deque[Drawn] = field(default_factory=deque)
 
-    def forget(self, before_s: float) -> None:
-        """Let go of what has slid out of the window."""
-        while self.log and self.log[0].at_s <= before_s:
+    @property
+    def free(self) -> int:
+        """What one more hold may take."""
+        return self.amount - self.settled - self.held - self.promised
+
+    def forget(self, now_s: float, span_s: float) -> None:
+        """Let go of what has slid out of a window of that length."""
+        # Reckoned as `_reopens` does, so that who comes back then finds the room.
+        while self.log and self.log[0].at_s + span_s <= now_s:
             gone = self.log.popleft()
             if gone.open:
                 self.held -= gone.amount
@@ -148,6 +157,8 @@ class Drawing:
 DRAWN_MAX: Final = 4096
 """Kinds of calls whose budgets are remembered, so that not every call is matched with every budget."""
 
+NOBODY: Final[AbstractSet[Account]] = frozenset()
+
 CROSSED_MAX: Final = 1000
 """Reached shares kept until they are asked for."""
 
@@ -159,6 +170,9 @@ class Accounts:
         self.budgets: Final = tuple(budgets)
         self._accounts: Final[dict[Key, Account]] = {}
         self._holds: Final[dict[str, list[tuple[Account, Drawn]]]] = {}
+        self.promised: Final[dict[str, tuple[Facts, int, Sequence[Place]]]] = {}
+        """What calls were let go for, by hold."""
+        self._turned = False  # a window has ended in which something may be promised
         self._now_s = -inf
         self._prune_at = PRUNED_FROM
         self._crossed: Final[deque[Crossed]] = deque(maxlen=CROSSED_MAX)
@@ -172,6 +186,7 @@ class Accounts:
             return None
         window = self._windows.get(budget.name)
         if window is None or not window.start_s <= at_s < window.end_s:
+            self._turned = self._turned or window is not None
             window = self._windows[budget.name] = budget.window.window(at_s)
         return window
 
@@ -187,7 +202,7 @@ class Accounts:
         if account is None:
             account = self._accounts[key] = _opened(window, budget, group)
         if isinstance(budget.window, Sliding):
-            account.forget(self._now_s - budget.window.seconds)
+            account.forget(self._now_s, budget.window.seconds)
         return account
 
     def _places(self, facts: Facts, at_s: float) -> Sequence[Place]:
@@ -197,7 +212,7 @@ class Accounts:
         elif known.slides:
             for budget, _, account in known.places:
                 if isinstance(budget.window, Sliding):
-                    account.forget(self._now_s - budget.window.seconds)
+                    account.forget(self._now_s, budget.window.seconds)
         return known.places
 
     def _draw(self, facts: Facts, at_s: float) -> Drawing:
@@ -216,14 +231,23 @@ class Accounts:
             min((window.end_s for window in windows), default=inf),
             slides=len(windows) < len(places),
         )
+        if self._turned:
+            self._turned = False
+            self._promise_anew()
         return known
+
+    def _promise_anew(self) -> None:
+        """Holds that are taken from now on are the new window's, so what is promised is promised there."""
+        for hold, (facts, amount, _) in list(self.promised.items()):
+            self.take_back(hold)
+            self.promise(hold, facts, amount, self._now_s)
 
     def _log(self, account: Account, drawing: Drawn) -> bool:
         """Note a hold where each is kept apart, in the order of time; False for one that has slid out already."""
         window = account.budget.window
         if not isinstance(window, Sliding):
             return True
-        if drawing.at_s <= self._now_s - window.seconds:
+        if drawing.at_s + window.seconds <= self._now_s:
             drawing.gone = True
             return False
         log = account.log
@@ -234,20 +258,46 @@ class Accounts:
             log.append(drawing)
         return True
 
-    def judge(self, facts: Facts, asked: int, at_s: float) -> Refusal | None:
+    def judge(self, facts: Facts, asked: int, at_s: float, kept: AbstractSet[Account] = NOBODY) -> Refusal | None:
         """Whether a hold fits every budget it draws on; the refusal that lasts longest where it does not.
 
-        What costs nothing always fits.
+        What costs nothing always fits. kept: accounts whose next room is another call's.
         """
         self._now_s = at_s = max(at_s, self._now_s)
         if asked == 0:
             return None
         refusals = [
             refusal
-            for budget, group, account in self._places(facts, at_s)
-            if budget.acts and (refusal := _refusal(budget, group, account, asked)) is not None
+            for budget, _, account in self._places(facts, at_s)
+            if budget.acts and (refusal := _refusal(account, asked, at_s, kept)) is not None
         ]
         return max(refusals, key=_lasting) if refusals else None
+
+    def short(self, facts: Facts, asked: int, at_s: float) -> list[Account]:
+        """The accounts in which a hold does not fit."""
+        self._now_s = at_s = max(at_s, self._now_s)
+        return [account for budget, _, account in self._places(facts, at_s) if budget.acts and account.free < asked]
+
+    def promise(self, hold: str, facts: Facts, amount: int, at_s: float) -> None:
+        """Let nobody else have what a call was let go for, until its hold is judged or it is taken back."""
+        self._now_s = at_s = max(at_s, self._now_s)
+        places = self._places(facts, at_s)
+        for _, _, account in places:
+            account.promised += amount
+        self.promised[hold] = facts, amount, places
+
+    def take_back(self, hold: str) -> None:
+        """Nothing is promised to a call any more; does nothing where nothing was."""
+        if (promise := self.promised.pop(hold, None)) is not None:
+            _, amount, places = promise
+            for _, _, account in places:
+                account.promised -= amount
+
+    def follow(self, earlier: "Accounts") -> None:
+        """Be the accounts after these: their time goes on, and what they promised is promised."""
+        self.dated(earlier.dated(-inf))
+        for hold, (facts, amount, _) in earlier.promised.items():
+            self.promise(hold, facts, amount, self._now_s)
 
     def hold(self, hold: str, facts: Facts, amount: int, at_s: float) -> None:
         """Book a hold that was judged to fit, or one that an earlier policy let in."""
@@ -325,7 +375,7 @@ class Accounts:
     def drawn_on(self, facts: Facts, at_s: float) -> list[Standing]:
         """The accounts that a call draws on."""
         self._now_s = at_s = max(at_s, self._now_s)
-        return [_standing(*place) for place in self._places(facts, at_s)]
+        return [_standing(account, at_s) for _, _, account in self._places(facts, at_s)]
 
     def standing(self, budget: Budget, at_s: float, group: tuple[str, ...] | None = None) -> list[Standing]:
         """The accounts that a budget has in the window of an instant: that of a group, else all in use."""
@@ -335,19 +385,20 @@ class Accounts:
         else:
             start_s = budget.window.window(at_s).start_s if isinstance(budget.window, Calendar) else 0.0
             groups = [held for name, held, begun_s in self._accounts if (name, begun_s) == (budget.name, start_s)]
-        return [_standing(budget, one, self._account(budget, one, at_s)) for one in groups]
+        return [_standing(self._account(budget, one, at_s), at_s) for one in groups]
 
     def prune(self) -> None:
         """Let go of windows that have ended and are not needed for an open hold."""
-        needed = {id(account) for places in self._holds.values() for account, _ in places}
+        needed = {account for places in self._holds.values() for account, _ in places}
+        needed.update(account for _, _, places in self.promised.values() for _, _, account in places)
         span_s = {budget.name: budget.window.seconds for budget in self.budgets if isinstance(budget.window, Sliding)}
         for key, account in list(self._accounts.items()):
             if account.window is None:
-                account.forget(self._now_s - span_s[key[0]])
+                account.forget(self._now_s, span_s[key[0]])
                 ended = not account.log
             else:
                 ended = account.window.end_s <= self._now_s
-            if ended and id(account) not in needed:
+            if ended and account not in needed:
                 del self._accounts[key]
         self._drawn.clear()
         self._prune_at = max(PRUNED_FROM, 2 * len(self._accounts))
@@ -360,40 +411,42 @@ def _opened(window: Window | None, budget: Budget, group: tuple[str, ...]) -> Ac
     return Account(window, budget, group, amount, marks)
 
 
-def _standing(budget: Budget, group: tuple[str, ...], account: Account) -> Standing:
-    ends_s = _reopens(budget, account, 1)
+def _standing(account: Account, at_s: float) -> Standing:
+    budget, ends_s = account.budget, _reopens(account, 1, at_s)
     reached = tuple(sorted(budget.warn_at)[: account.passed])
-    return Standing(budget, group, account.amount, account.settled, account.held, ends_s, reached)
+    return Standing(budget, account.group, account.amount, account.settled, account.held, ends_s, reached)
 
 
-def _refusal(budget: Budget, group: tuple[str, ...], account: Account, asked: int) -> Refusal | None:
-    amount = account.amount
-    if account.settled + account.held + asked <= amount:
+def _refusal(account: Account, asked: int, at_s: float, kept: AbstractSet[Account]) -> Refusal | None:
+    amount, missing = account.amount, asked - account.free
+    if missing <= 0 and account not in kept:
         return None
     spent = account.settled + account.lasting
     why = Why.NEVER if asked > amount else Why.EXHAUSTED if spent + asked > amount else Why.BUSY
     return Refusal(
-        budget,
-        group,
+        account.budget,
+        account.group,
         why,
         amount,
         account.settled,
-        account.held,
+        account.held + account.promised,
         asked,
-        _reopens(budget, account, account.settled + account.held + asked - amount),
+        _reopens(account, missing, at_s) if missing > 0 else None,
     )
 
 
-def _reopens(budget: Budget, account: Account, missing: int) -> float | None:
-    """When so much more is free if nothing else happens."""
+def _reopens(account: Account, missing: int, at_s: float) -> float | None:
+    """When so much more is free if nothing else happens after an instant."""
     if account.window is not None:
         return account.window.end_s if account.window.end_s != inf else None
-    assert isinstance(budget.window, Sliding)
+    window = account.budget.window
+    assert isinstance(window, Sliding)
     for drawing in account.log:
         missing -= drawing.amount
         if missing <= 0:
-            return drawing.at_s + budget.window.seconds
-    return None
+            return drawing.at_s + window.seconds
+    # Holds that are only promised are taken any moment.
+    return at_s + window.seconds if missing <= account.promised else None
 
 
 _RANK: Final = {Why.BUSY: 0, Why.EXHAUSTED: 1, Why.NEVER: 2}

@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from itertools import takewhile
 from math import inf
 from typing import TYPE_CHECKING, Final
 
@@ -45,14 +46,12 @@ class Lanes:
         self._deadlines: Final[list[tuple[float, int, Waiter]]] = []
         self.count = 0
         """How many wait in all."""
-        self._last = 0
-        self._first = 0
 
     def __iter__(self) -> Iterator[Lane]:
         return iter(self._lanes.values())
 
-    def join(self, waiter: Waiter, *, first: bool) -> None:
-        """Stand in the lane; `first`: before all others in it."""
+    def join(self, waiter: Waiter) -> None:
+        """Stand in the lane, behind all that came before and before all that came later."""
         key = (
             waiter.team,
             frozenset(id(slots) for slots, _ in waiter.wants),
@@ -63,14 +62,17 @@ class Lanes:
         if lane is None:
             lane = self._lanes[key] = Lane(key, waiter.team)
             self.wake(lane)
-        self._last += 1
-        self._first -= 1
-        waiter.seq = self._first if first else self._last
         waiter.lane = lane
-        lane.waiters[waiter.seq] = waiter
-        if first:
-            lane.waiters.move_to_end(waiter.seq, last=False)
+        standing = lane.waiters
+        if standing and waiter.seq < next(reversed(standing)):
+            # It was let go and comes back: few came before it, and still stand here.
+            before = [*takewhile(lambda seq: seq < waiter.seq, standing), waiter.seq]
+            standing[waiter.seq] = waiter
+            for seq in reversed(before):
+                standing.move_to_end(seq, last=False)
             self.wake(lane)
+        else:
+            standing[waiter.seq] = waiter
         for slots, amount in waiter.wants:
             slots.waiting[lane.team] = slots.waiting.get(lane.team, 0) + amount
             slots.queued += amount

@@ -303,6 +303,10 @@ class Ledgered(Protocol):
         """Why a hold does not fit, None when it does."""
         ...
 
+    def take_back(self, hold: str) -> None:
+        """What was promised to a hold is free: the hold itself is judged now."""
+        ...
+
     def hold(self, hold: str, facts: Facts, amount: int, at_s: float) -> None:
         """A hold was taken."""
         ...
@@ -323,6 +327,9 @@ class _Boundless:
         return at_s
 
     def judge(self, facts: Facts, asked: int, at_s: float) -> None:
+        pass
+
+    def take_back(self, hold: str) -> None:
         pass
 
     def hold(self, hold: str, facts: Facts, amount: int, at_s: float) -> None:
@@ -375,8 +382,10 @@ class Projection:
         after, outcome = move(before, step)
         if outcome is not Outcome.OK or after is None:
             return outcome
-        if isinstance(step, Hold) and self.accounts.judge(step.facts, step.credits, step.at_s) is not None:
-            return Outcome.OVER_BUDGET
+        if isinstance(step, Hold):
+            self.accounts.take_back(step.hold)
+            if self.accounts.judge(step.facts, step.credits, step.at_s) is not None:
+                return Outcome.OVER_BUDGET
         self._book(before, after, step)
         team = after.facts.team
         was_held = before.held if before is not None and before.phase is Phase.HELD else 0

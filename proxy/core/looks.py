@@ -14,8 +14,9 @@ from proxy.core.heads import Crowd, Key, Walk
 from proxy.core.lanes import Lane, Lanes
 from proxy.core.limits import Counts, Excess
 from proxy.core.pauses import Gates
+from proxy.core.purse import Purse
 from proxy.core.slots import Change, Slots
-from proxy.core.turns import REFUSED, Block, Held, Purse, Turn, Waiter
+from proxy.core.turns import REFUSED, Block, Held, Turn, Waiter
 
 RESERVED_MAX: Final = 64
 """Heads without room whose start is kept; those behind them may start but reserve nothing."""
@@ -72,6 +73,8 @@ class Look:
             self._lanes.leave(waiter)
             if block is None:
                 self.started.append((waiter, start(waiter)))
+                if waiter.credits:
+                    self._purse.promise(waiter)
             else:
                 self.refused.append(waiter)
             if lane.waiters:
@@ -161,9 +164,12 @@ class Look:
                 return never
             if worst is None or at_s > worst.at_s:
                 worst = Block(kind(slots), at_s, slots)
-        if waiter.credits and (refusal := self._purse(waiter)) is not None:
+        if waiter.credits and (refusal := self._purse.judge(waiter)) is not None:
             if refusal.why is not Why.BUSY:
                 return Block(Held.MONEY, refusal=refusal)
+            if worst is None:
+                # Those behind it start only where that does not move its own start, and nobody knows when that is.
+                self._purse.keep(waiter)
             worst = worst if worst is not None and worst.at_s == inf else Block(Held.BUDGET, refusal=refusal)
         return worst
 
@@ -171,6 +177,8 @@ class Look:
         lane.seen = True
         lane.binding = block.slots or lane.binding
         self.again_s = min(self.again_s, block.at_s)
+        if block.refusal is not None and (opens_s := self._purse.opens_in_s(block.refusal)) is not None:
+            self.again_s = min(self.again_s, self._now_s + opens_s)
         if block.slots is not None:
             amount = next(amount for slots, amount in waiter.wants if slots is block.slots)
             self._barred[block.slots] = min(amount, self._barred.get(block.slots, amount))

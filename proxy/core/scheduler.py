@@ -6,19 +6,18 @@ instants are seconds of one clock that never goes back; `now_s` is always an arg
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
 from math import inf
 from typing import Final
 
+from proxy.core.accounts import Why
 from proxy.core.lanes import Lane, Lanes
 from proxy.core.limits import Draw, Rate
 from proxy.core.looks import Crowds, Look, kind, never_fits
 from proxy.core.pauses import Gates
+from proxy.core.purse import BOUNDLESS, Purse
 from proxy.core.rates import Rates
-from proxy.core.turns import Block, Held, Purse, Round, Turn, Waiter
-
-
-def _boundless(_: Waiter) -> None:
-    """A purse that has room for everything."""
+from proxy.core.turns import Block, Held, Round, Turn, Waiter
 
 
 class Scheduler:
@@ -30,18 +29,20 @@ class Scheduler:
         self.gates: Final = Gates()
         self._lanes = Lanes()
         self._crowds: Final[Crowds] = {}
+        self._arrivals: Final = count(1)
 
     def __len__(self) -> int:
         return self._lanes.count
 
     # --- asking ---
 
-    def ask(self, waiter: Waiter, now_s: float) -> Turn | Block | None:
+    def ask(self, waiter: Waiter, now_s: float, purse: Purse = BOUNDLESS) -> Turn | Block | None:
         """A turn where there is room and nobody is passed over; why never; None: join the queue.
 
-        Budgets are not looked at: whoever takes the hold does that.
+        Where a budget is used up there is a turn all the same: whoever takes the hold refuses it.
         """
         now_s = self.rates.at(now_s)
+        self._number(waiter)
         waiter.wants = self.rates.wants(waiter.draw, waiter.tokens)
         fits = True
         for slots, amount in waiter.wants:
@@ -53,7 +54,16 @@ class Scheduler:
             fits = False
         if not fits or self.gates.opens_s(waiter.gates, now_s) > now_s or self._passes_over(waiter):
             return None
-        return self._start(waiter)
+        refusal = purse.judge(waiter) if waiter.credits else None
+        if refusal is not None and refusal.why is Why.BUSY:
+            return None
+        turn = self._start(waiter)
+        if waiter.credits and refusal is None:
+            purse.promise(waiter)
+        return turn
+
+    def _number(self, waiter: Waiter) -> None:
+        waiter.seq = waiter.seq or next(self._arrivals)
 
     def _passes_over(self, waiter: Waiter) -> bool:
         """Whether somebody waits who may need what this one would take."""
@@ -84,11 +94,12 @@ class Scheduler:
 
     # --- the queue ---
 
-    def join(self, waiter: Waiter, now_s: float, *, first: bool = False) -> None:
-        """Stand in the lane; `first`: before all others in it, as a call that was sent back does."""
+    def join(self, waiter: Waiter, now_s: float) -> None:
+        """Stand in the lane; one that was let go before and comes back stands before all that came later."""
         self.rates.at(now_s)
+        self._number(waiter)
         waiter.wants = self.rates.wants(waiter.draw, waiter.tokens)
-        self._lanes.join(waiter, first=first)
+        self._lanes.join(waiter)
 
     def leave(self, waiter: Waiter) -> None:
         """Go out of the queue; does nothing for one that is not in it."""
@@ -128,7 +139,7 @@ class Scheduler:
 
     # --- deciding ---
 
-    def look(self, now_s: float, purse: Purse = _boundless) -> Round:
+    def look(self, now_s: float, purse: Purse = BOUNDLESS) -> Round:
         """Start whoever can start now, in the order of shares, and send away those whose time is up."""
         now_s = self.rates.at(now_s)
         if not self._lanes.count:
@@ -158,7 +169,7 @@ class Scheduler:
         self.rates.take_over(earlier)
         for waiter in standing:
             waiter.wants = self.rates.wants(waiter.draw, waiter.tokens)
-            self._lanes.join(waiter, first=False)
+            self._lanes.join(waiter)
 
     def cut(self, draw: Draw, now_s: float) -> None:
         """The gateway said 429 all the same: give out less for a while where its limits count."""

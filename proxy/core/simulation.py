@@ -10,9 +10,10 @@ from heapq import heappop, heappush
 from itertools import count
 from math import inf
 
-from proxy.core.accounts import Accounts, Refusal, Why
+from proxy.core.accounts import Accounts
 from proxy.core.limits import Draw
 from proxy.core.policy import WAIT_MAX_S, Policy
+from proxy.core.purse import Purse
 from proxy.core.scheduler import Scheduler
 from proxy.core.turns import Block, Held, Turn, Waiter
 
@@ -139,17 +140,17 @@ class Simulation:
         )
         self._asked[name] = arrival
         self._team(waiter.team).calls += 1
-        answer = self._scheduler.ask(waiter, self._now_s)
+        answer = self._scheduler.ask(waiter, self._now_s, self._purse())
         if isinstance(answer, Turn):
-            refusal = self._judge(waiter)
+            self._accounts.take_back(answer.id)
+            refusal = self._purse().judge(waiter)
             if refusal is None:
                 self._start(waiter, answer)
                 return
             self._scheduler.give_back(answer)
-            if refusal.why is not Why.BUSY:
-                self._refuse(waiter, Block(Held.MONEY, refusal=refusal))
-                return
-        elif answer is not None:
+            self._refuse(waiter, Block(Held.MONEY, refusal=refusal))
+            return
+        if answer is not None:
             self._refuse(waiter, answer)
             return
         self._scheduler.join(waiter, self._now_s)
@@ -161,19 +162,14 @@ class Simulation:
             self._scheduler.leave(waiter)
             self._refuse(waiter, block)
 
-    def _judge(self, waiter: Waiter) -> Refusal | None:
-        return self._accounts.judge(waiter.draw.facts, waiter.credits, self._begins_s + self._now_s)
+    def _purse(self) -> Purse:
+        return Purse(self._accounts, self._begins_s + self._now_s)
 
     def _look(self) -> float:
-        done = self._scheduler.look(self._now_s, self._judge)
+        done = self._scheduler.look(self._now_s, self._purse())
         for waiter, turn in done.started:
-            refusal = self._judge(waiter)
-            if refusal is None:
-                self._start(waiter, turn)
-            else:
-                # Another one of this round took the money.
-                self._scheduler.give_back(turn)
-                self._scheduler.join(waiter, self._now_s, first=True)
+            self._accounts.take_back(turn.id)
+            self._start(waiter, turn)
         for waiter in done.refused:
             assert waiter.block is not None
             self._refuse(waiter, waiter.block)

@@ -3,7 +3,7 @@
 All instants are seconds of one clock that never goes back.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import inf
@@ -86,6 +86,7 @@ class Waiter:
     tokens:     the most it may use.            credits: the most it may cost, in units of 1e-8 credit.
     asked_s, deadline_s: when it came, and when it gives up.
     gates:      names of what must be open.
+    seq:        when it came among all; given when it asks or joins, and kept when it comes back.
     wants:      the accounts it draws on, and how much of each; filled in when it asks.
     block:      what held it up when last looked at, None where nothing did.
     looks:      gates that it was let through to look behind.
@@ -108,10 +109,6 @@ class Waiter:
     def team(self) -> str:
         """Whose share it draws on."""
         return self.draw.facts.team
-
-
-Purse = Callable[[Waiter], Refusal | None]
-"""Why a call's hold does not fit the budgets now; None where it does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,8 @@ def over_budget(refusal: Refusal) -> ProxyError:
         Why.NEVER: f"{name} is {credit_text(refusal.amount)} credits in all and {most}; ask for less output.",
         Why.EXHAUSTED: f"{name} has {credit_text(left)} of {credit_text(refusal.amount)} credits left and {most}."
         f"{reopens}",
-        Why.BUSY: f"{name} has {credit_text(left)} credits free while other calls run and {most}; try again soon.",
+        Why.BUSY: f"{name} has {credit_text(left)} credits free while other calls run or wait before this one, and "
+        f"{most}; try again soon.",
     }[refusal.why]
     figures: dict[str, Any] = {
         "limit": refusal.budget.name,

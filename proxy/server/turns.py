@@ -14,6 +14,7 @@ from proxy.core.accounts import Refusal, Why
 from proxy.core.holds import OpenHold
 from proxy.core.ledger import Hold
 from proxy.core.policy import Policy
+from proxy.core.purse import Purse
 from proxy.core.riders import Forget, Rider, Shelf, TurnWritten
 from proxy.core.riders import Turn as Row
 from proxy.core.scheduler import Scheduler
@@ -77,12 +78,12 @@ class Queue:
         """Wait for a turn and a hold, and take both. Raises ProxyError, and ConnectionResetError when the caller left.
 
         size: bytes of the body, which is kept meanwhile.      on_gone: has a function called when the caller leaves.
-        first: before all others in its lane, as a call that was sent back is.      riders: written with the hold.
+        first: it was let go before, so it stands before all that came later.      riders: written with the hold.
         """
         while True:
             turn = None if first else self._ask(waiter)
             if turn is None:
-                turn = await self._wait(waiter, size, on_gone, first=first)
+                turn = await self._wait(waiter, size, on_gone)
             refusal = await self._commit(turn, hold, riders)
             if refusal is None:
                 for place in turn.places:
@@ -96,14 +97,14 @@ class Queue:
             first = True
 
     def _ask(self, waiter: Waiter) -> Turn | None:
-        answer = self.scheduler.ask(waiter, self.now_s())
+        answer = self.scheduler.ask(waiter, self.now_s(), self._purse())
         if isinstance(answer, Block):
             raise self._refused(waiter, answer)
         return answer
 
-    async def _wait(self, waiter: Waiter, size: int, on_gone: OnGone, *, first: bool) -> Turn:
+    async def _wait(self, waiter: Waiter, size: int, on_gone: OnGone) -> Turn:
         future: asyncio.Future[Turn | Block] = self._loop.create_future()
-        self.scheduler.join(waiter, self.now_s(), first=first)
+        self.scheduler.join(waiter, self.now_s())
         self._futures[waiter] = future
         self.waiting_bytes += size
         self._metrics.change("queued_requests", waiter.team, by=1)
@@ -146,7 +147,7 @@ class Queue:
         if future.done() and not future.cancelled() and future.exception() is None:
             answer = future.result()
             if isinstance(answer, Turn):
-                self.scheduler.give_back(answer)
+                self.give_back(answer)
         self.changed()
 
     async def _commit(self, turn: Turn, hold: OpenHold | None, beside: Sequence[Rider]) -> Refusal | None:
@@ -203,6 +204,7 @@ class Queue:
     def give_back(self, turn: Turn) -> None:
         """Nothing was sent."""
         self.scheduler.give_back(turn)
+        self._books.accounts.take_back(turn.id)
         self.changed()
 
     def changed(self) -> None:
@@ -219,7 +221,7 @@ class Queue:
                 handle.cancel()
         self._soon = self._timer = None
         now_s = self.now_s()
-        done = self.scheduler.look(now_s, self._purse)
+        done = self.scheduler.look(now_s, self._purse())
         for waiter, turn in done.started:
             if (future := self._futures.get(waiter)) is None or future.done():
                 self.give_back(turn)
@@ -234,8 +236,8 @@ class Queue:
         if self._watching is None and self._waits_for_money():
             self._watching = self._loop.create_task(self._watch())
 
-    def _purse(self, waiter: Waiter) -> Refusal | None:
-        return self._books.accounts.judge(waiter.draw.facts, waiter.credits, self._wall())
+    def _purse(self) -> Purse:
+        return Purse(self._books.accounts, self._wall())
 
     def _waits_for_money(self) -> bool:
         blocks = (lane.head.block for lane in self.scheduler.lanes())

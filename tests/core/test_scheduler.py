@@ -8,12 +8,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from proxy.core.accounts import Accounts, Why
 from proxy.core.ledger import Facts
-from proxy.core.limits import Budget, Counts, Draw, Each, Excess, Match, Rate, RateMatch
+from proxy.core.limits import Counts, Draw, Each, Excess, Match, Rate, RateMatch
 from proxy.core.scheduler import Scheduler
 from proxy.core.turns import Block, Held, Turn, Waiter
-from proxy.core.windows import Calendar, Per
 
 R, T, F = Counts.REQUESTS, Counts.TOKENS, Counts.IN_FLIGHT
 
@@ -29,9 +27,9 @@ def rate(name, amount, window_s=10.0, counts=R, match=None, **more):
 class Desk:
     """A scheduler with a clock, whose calls are answered `takes_s` after they start."""
 
-    def __init__(self, *rates, weights=None, takes_s=0.1, purse=lambda _: None):
+    def __init__(self, *rates, weights=None, takes_s=0.1):
         self.scheduler = Scheduler(rates, weights)
-        self.now_s, self.count, self.takes_s, self.purse = 0.0, 0, takes_s, purse
+        self.now_s, self.count, self.takes_s = 0.0, 0, takes_s
         self.starts, self.running = [], []
 
     def waiter(self, team="red", route="chat", patience_s=1e6, tokens=0, costs=0, gates=()):
@@ -52,7 +50,7 @@ class Desk:
         self.running.append((self.now_s + self.takes_s, turn))
 
     def look(self):
-        done = self.scheduler.look(self.now_s, self.purse)
+        done = self.scheduler.look(self.now_s)
         for waiter, turn in done.started:
             self._started(waiter, turn)
         return done
@@ -183,9 +181,24 @@ def test_a_call_that_was_sent_back_is_first_in_its_lane():
     first, turn = desk.ask()
     second, _ = desk.ask()
     desk.scheduler.give_back(turn)
-    desk.scheduler.join(first, 0.0, first=True)
+    desk.scheduler.join(first, 0.0)
     assert [waiter for waiter, _ in desk.look().started] == [first]
     assert second.lane is not None
+
+
+def test_calls_that_were_sent_back_stand_in_the_order_in_which_they_came():
+    desk = Desk(rate("member", 3))
+    earlier = [desk.ask() for _ in range(3)]
+    later = [desk.ask()[0] for _ in range(2)]
+    for at in (1, 0, 2):
+        waiter, turn = earlier[at]
+        desk.scheduler.give_back(turn)
+        desk.scheduler.join(waiter, 0.0)
+    first = [waiter for waiter, _ in earlier]
+    assert [waiter for waiter, _ in desk.look().started] == first
+    desk.starts.clear()
+    desk.until(60.0)
+    assert [entry[3] for entry in desk.starts] == later
 
 
 def test_bots_of_two_teams_alternate_although_one_of_them_chats_all_the_time():
@@ -297,22 +310,6 @@ def test_a_team_looks_again_where_the_others_cannot():
         ((waiter, _),) = desk.look().started
         assert waiter.team == "greedy"
         gates.failed("g", "own", waiter.team, desk.now_s, waiter.looks)
-
-
-def test_a_hold_that_does_not_fit_yet_waits_and_one_that_never_will_is_told():
-    accounts = Accounts([Budget("b", 100, Calendar(Per.TOTAL))])
-    desk = Desk(rate("member", 10), purse=lambda w: accounts.judge(w.draw.facts, w.credits, 0.0))
-    accounts.hold("h", draw().facts, 80, 0.0)
-    small = desk.waiter(costs=30)
-    large = desk.waiter("blue", costs=101)
-    for waiter in (small, large):
-        desk.scheduler.join(waiter, 0.0)
-    done = desk.look()
-    assert done.refused == [large]
-    assert large.block.refusal.why is Why.NEVER
-    assert small.block.held is Held.BUDGET
-    accounts.end("h", 10)
-    assert [waiter for waiter, _ in desk.look().started] == [small]
 
 
 def test_after_a_429_less_is_given_out_and_it_grows_again():

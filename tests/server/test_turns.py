@@ -17,13 +17,13 @@ from proxy.core.policy import KeyRef, Policy, RateHeaders, Team, credential_of
 from proxy.core.prices import Price, PriceTable, Rule
 from proxy.core.riders import Turn, TurnWritten
 from proxy.core.turns import Waiter
-from proxy.core.windows import Calendar, Per
+from proxy.core.windows import Calendar, Per, Sliding
 from proxy.errors import ProxyError
 from proxy.observe.metrics import Metrics
 from proxy.server import reconciler
 from proxy.server.books import Books
 from proxy.server.boot import Boot
-from proxy.server.turns import Queue
+from proxy.server.turns import WATCH_S, Queue
 from proxy.stores.ledger.memory import MemoryLedger
 from tests.proxies import CHAT, KEY, proxied
 from tests.restarts import restarted
@@ -51,6 +51,10 @@ def queue(front):
 
 async def waiting(front, count):
     await front.until(lambda: len(queue(front).scheduler) == count)
+
+
+async def waiting_at_least(front, count):
+    await front.until(lambda: len(queue(front).scheduler) >= count)
 
 
 async def metrics(front):
@@ -217,6 +221,57 @@ async def test_a_budget_that_is_busy_and_a_turn_are_one_wait(gateway):
         assert statuses[0] == 200
         assert set(statuses) <= {200, 402}
         await waiting(front, 0)
+
+
+FIFTY = {**CHAT, "max_tokens": 50}
+
+
+def dear(window, **more):
+    """Room for the hold of one call of fifty tokens, and for no other one when it was answered."""
+    prices = PriceTable((Rule("models", "*", Price(0, CREDIT * 10**6)),))
+    return policy(budgets=(Budget("b", 50 * CREDIT, window),), prices=prices, **more)
+
+
+async def test_who_waits_for_money_has_it_before_all_that_come_later(gateway):
+    """While it is freed others ask for it all the time, each through a connection of its own."""
+    for again in range(5):
+        broken = {**FIFTY, "messages": [{"role": "user", "content": f"[[fault:slow gate=g{again}]] [[fault:500]]"}]}
+        async with proxied(gateway.url, dear(Calendar(Per.TOTAL), wait_max_s=60.0)) as front:
+            fails = asyncio.create_task(front.post("/v1/chat/completions", broken))
+            await gateway.wait_for_gate(f"g{again}")
+            first = asyncio.create_task(front.post("/v1/chat/completions", FIFTY))
+            await waiting(front, 1)
+            later = []
+
+            async def keep_coming(front=front, first=first, later=later):
+                while not first.done() and len(later) < 500:
+                    body = {**FIFTY, "user": f"{len(later)}"}
+                    headers = {"x-api-key": "blue"} if len(later) % 2 else {}
+                    later.append(asyncio.create_task(front.post("/v1/chat/completions", body, headers=headers)))
+                    await asyncio.sleep(0)
+
+            coming = asyncio.create_task(keep_coming())
+            await waiting_at_least(front, 3)
+            gateway.open_gate(f"g{again}")
+            assert (await fails).status == 500
+            assert (await first).status == 200
+            await coming
+            assert {reply.status for reply in await asyncio.gather(*later)} == {402}
+            assert len(gateway.journal) == 2
+        gateway.journal.clear()
+
+
+async def test_who_waits_for_a_window_to_slide_starts_when_it_has(gateway):
+    """Nothing else happens meanwhile: the call that took the money is still open."""
+    gateway.set_fault("slow", gate="head", times=1)
+    async with proxied(gateway.url, dear(Sliding(1.0), wait_max_s=60.0)) as front:
+        slow = asyncio.create_task(front.post("/v1/chat/completions", FIFTY))
+        await gateway.wait_for_gate("head")
+        # Sooner than anybody would look by chance.
+        reply = await front.post("/v1/chat/completions", FIFTY, headers={"X-Sluicegate-Wait-Max": f"{WATCH_S - 1}"})
+        assert reply.status == 200
+        gateway.open_gate("head")
+        assert (await slow).status == 200
 
 
 async def test_bodies_that_wait_have_room_and_no_more(gateway):

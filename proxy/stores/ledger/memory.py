@@ -4,7 +4,6 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from math import inf
 from pathlib import Path
 from typing import Final
 
@@ -77,7 +76,9 @@ class MemoryLedger:
     def rebudget(self, budgets: Iterable[Budget]) -> "asyncio.Future[list[Outcome]]":
         """Fill new accounts from the entries that are kept."""
         accounts = Accounts(budgets)
-        accounts.dated(self.projection.accounts.dated(-inf))
+        earlier = self.projection.accounts
+        assert isinstance(earlier, Accounts)
+        accounts.follow(earlier)
         open_holds = self.projection.holds
         ended: set[str] = set()
         for step in self.entries:

@@ -246,8 +246,16 @@ class SqliteLedger:
                 accounts.lasts(hold)
             if of_earlier:
                 earlier.append(hold)
+        # Nothing is waited for from here on, so nobody is promised anything in between.
+        accounts.follow(self._accounts)
         self.projection = projection
         self._earlier = frozenset(earlier)
+
+    @property
+    def _accounts(self) -> Accounts:
+        accounts = self.projection.accounts
+        assert isinstance(accounts, Accounts)
+        return accounts
 
     @property
     def unknown(self) -> frozenset[str]:

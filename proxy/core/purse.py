@@ -1,0 +1,41 @@
+"""The purse: what the budgets have for those who wait, at one instant.
+
+Money goes in the order of the queue. What a call was let go for is promised to it until its hold is taken, and an
+account in which somebody is short lets nobody through who comes behind: else small calls could keep a large one waiting
+for ever, and a late one could take what an early one was let go for.
+"""
+
+from typing import Final
+
+from proxy.core.accounts import Account, Accounts, Refusal
+from proxy.core.turns import Waiter
+
+
+class Purse:
+    """All budgets at one instant; one that is used for a whole look knows who waits in it."""
+
+    def __init__(self, accounts: Accounts, wall_s: float) -> None:
+        """wall_s: the instant by the clock that budgets go by."""
+        self._accounts: Final = accounts
+        self._wall_s: Final = wall_s
+        self._kept: Final[set[Account]] = set()
+
+    def judge(self, waiter: Waiter) -> Refusal | None:
+        """Why a call's hold does not fit now, or is not its turn; None where it may go."""
+        return self._accounts.judge(waiter.draw.facts, waiter.credits, self._wall_s, self._kept)
+
+    def promise(self, waiter: Waiter) -> None:
+        """The call is let go: what it may cost is nobody else's."""
+        self._accounts.promise(waiter.id, waiter.draw.facts, waiter.credits, self._wall_s)
+
+    def keep(self, waiter: Waiter) -> None:
+        """Nobody behind this call has of the budgets in which it is short."""
+        self._kept.update(self._accounts.short(waiter.draw.facts, waiter.credits, self._wall_s))
+
+    def opens_in_s(self, refusal: Refusal) -> float | None:
+        """Seconds until there is room if nothing else happens; None where that does not help."""
+        return None if refusal.reopens_s is None else max(0.0, refusal.reopens_s - self._wall_s)
+
+
+BOUNDLESS: Final = Purse(Accounts(), 0.0)
+"""Everything fits."""
