@@ -5,7 +5,7 @@ from dataclasses import replace
 from math import inf
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -45,9 +45,10 @@ class Till:
     def purse(self):
         return Purse(self.accounts, self.wall_s)
 
-    def ask(self, amount, key="k", team="red", route="chat"):
+    def ask(self, amount, key="k", team="red", route="chat", tokens=0):
         self.count += 1
-        waiter = Waiter(f"w{self.count}", Draw(Facts(team, key, route), "m", spends=True), inf, credits=amount)
+        draw = Draw(Facts(team, key, route), "m", spends=True)
+        waiter = Waiter(f"w{self.count}", draw, inf, tokens, credits=amount)
         answer = self.scheduler.ask(waiter, self.now_s, self.purse())
         if isinstance(answer, Turn):
             self.going[waiter.id] = (waiter, answer)
@@ -150,10 +151,10 @@ def test_who_waits_for_one_budget_does_not_keep_others_from_another():
 
 
 def test_who_waits_for_a_rate_keeps_no_money_from_those_who_need_no_such_place():
-    bots = Rate("bots", Counts.REQUESTS, 1, 60.0, RateMatch(Match(route="chatbot")))
+    bots = Rate("bots", Counts.TOKENS, 10, 60.0, RateMatch(Match(route="chatbot")))
     till = Till(TOTAL, rates=(bots,))
-    till.pay(till.ask(10, route="chatbot"))
-    bot = till.ask(100, route="chatbot")
+    till.pay(till.ask(10, team="blue", route="chatbot", tokens=6))
+    bot = till.ask(100, route="chatbot", tokens=6)
     chat = till.ask(20)
     assert bot.lane is not None
     assert list(till.going) == [chat.id]
@@ -191,6 +192,21 @@ def test_one_that_waits_for_what_is_only_promised_looks_again_when_that_has_slid
     till.now_s = 5.0
     till.ask(100, key="late")
     assert till.again_s == 65.0
+
+
+@given(at_s=st.floats(0, 2e9), span_s=st.floats(0.001, 1e7))
+def test_who_comes_when_a_window_is_said_to_have_slid_finds_the_room(at_s, span_s):
+    accounts = Accounts([Budget("b", 100, Sliding(span_s))])
+    accounts.hold("h", Facts("red", "k", "chat"), 100, at_s)
+    opens_s = accounts.judge(Facts("red", "k", "chat"), 100, at_s).reopens_s
+    assert accounts.judge(Facts("red", "k", "chat"), 100, opens_s) is None
+
+
+def test_accounts_in_which_something_is_promised_are_not_let_go_of():
+    accounts = Accounts([Budget("b", 100, Sliding(60.0), each=Each.MODEL)])
+    accounts.promise("h", Facts("red", "k", "chat", "m"), 100, 0.0)
+    accounts.prune()
+    assert accounts.judge(Facts("red", "k", "chat", "m"), 1, 1.0).why is Why.BUSY
 
 
 def test_what_is_promised_at_the_end_of_a_window_is_kept_in_the_next():

@@ -24,8 +24,8 @@ SETTLE = Settle("h1", Charge(5, Basis.USAGE), Ending.ANSWERED, 1.0)
 class SlowLedger(MemoryLedger):
     """A home whose commits take until they are let through, and that can be away."""
 
-    def __init__(self):
-        super().__init__()
+    def __init__(self, *budgets):
+        super().__init__(budgets)
         self.gate = asyncio.Event()
         self.away = 0
 

@@ -12,6 +12,7 @@ import pytest
 
 from proxy.config.made import gateway_rates
 from proxy.core.facts import Facts
+from proxy.core.holds import OpenHold
 from proxy.core.limits import Budget, Counts, Draw, Each, Excess, Match, Rate, RateMatch
 from proxy.core.policy import KeyRef, Policy, RateHeaders, Team, credential_of
 from proxy.core.prices import Price, PriceTable, Rule
@@ -25,6 +26,7 @@ from proxy.server.books import Books
 from proxy.server.boot import Boot
 from proxy.server.turns import WATCH_S, Queue
 from proxy.stores.ledger.memory import MemoryLedger
+from proxy.units import Credits
 from tests.proxies import CHAT, KEY, proxied
 from tests.restarts import restarted
 from tests.server.test_books import SlowLedger
@@ -431,6 +433,50 @@ def commits(store):
     rules = policy(rate(amount=1, window_s=60.0))
     room = Queue(rules, Books(store), Metrics(process=False), boot=Boot("b"), wall=lambda: 0.0, room=2**20)
     return room, lambda: Waiter("w", Draw(Facts("red", "k", "chat")), room.now_s() + 600.0)
+
+
+def commits_of_money(store):
+    """The same without a rate; each call may cost all there is."""
+    room = Queue(policy(), Books(store), Metrics(process=False), boot=Boot("b"), wall=lambda: 0.0, room=2**20)
+    facts = Facts("red", "k", "chat")
+
+    def take(name):
+        hold = OpenHold(name, Credits(CREDIT), False, 0)
+        waiter = Waiter(name, Draw(facts, spends=True), room.now_s() + 600.0, credits=CREDIT)
+        return asyncio.ensure_future(room.take(waiter, hold, 0, lambda _: None))
+
+    return room, take
+
+
+async def test_what_a_call_was_let_go_for_is_free_again_when_its_hold_could_not_be_written():
+    store = SlowLedger(Budget("b", CREDIT, Calendar(Per.TOTAL)))
+    store.away = 1
+    room, take = commits_of_money(store)
+    first = take("a")
+    await asyncio.sleep(0)
+    second = take("b")
+    await asyncio.sleep(0)
+    assert len(room.scheduler) == 1
+    store.gate.set()
+    with pytest.raises(ProxyError, match="ledger"):
+        await first
+    assert (await second).id == "b"
+
+
+async def test_what_a_call_was_let_go_for_is_free_again_when_its_caller_leaves_before_it_is_written():
+    store = SlowLedger(Budget("b", CREDIT, Calendar(Per.TOTAL)))
+    _, take = commits_of_money(store)
+    first = take("a")
+    await asyncio.sleep(0)
+    second, third = take("b"), take("c")
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.sleep(0)
+    second.cancel()
+    store.gate.set()
+    assert (await third).id == "c"
+    await asyncio.gather(first, second, return_exceptions=True)
+    assert store.projection.accounts.promised == {}
 
 
 def taken(room):

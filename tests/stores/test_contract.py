@@ -15,6 +15,7 @@ from proxy.core.windows import Calendar, Per, Sliding
 from proxy.stores.ledger.archive import COLUMNS
 from proxy.stores.ledger.memory import MemoryLedger
 from proxy.stores.ledger.sqlite import SqliteLedger
+from proxy.units import Credits
 from tests.core.test_ledger import STORY, step_of
 from tests.stories import rows
 
@@ -394,3 +395,12 @@ async def test_the_story_of_reloads_is_the_same_everywhere(opened):
         shown = ",".join(f"{name}={used[name]}/{one.amount}" for name, one in limits.items()) or "-"
         assert (shown, says.value) == tuple(expected.values()), f"row: {text}\nseen: {shown} {says.value}"
     assert list(await home.verify()) == []
+
+
+async def test_what_a_call_was_let_go_for_is_not_another_ones_under_the_next_policy(opened):
+    home = await opened(BUDGETS)
+    home.projection.accounts.promise("first", RED, 60, NOW_S)
+    await home.rebudget(BUDGETS)
+    late, first = Hold("late", RED, Credits(60), NOW_S), Hold("first", RED, Credits(60), NOW_S)
+    assert await home.apply([late, first]) == [Outcome.OVER_BUDGET, Outcome.OK]
+    assert home.projection.accounts.promised == {}
