@@ -273,10 +273,12 @@ class Accounts:
         ]
         return max(refusals, key=_lasting) if refusals else None
 
-    def short(self, facts: Facts, asked: int, at_s: float) -> list[Account]:
-        """The accounts in which a hold does not fit."""
+    def short(self, facts: Facts, asked: int, at_s: float) -> dict[Account, float]:
+        """The accounts in which a hold does not fit, and when each has room if nothing else happens, inf for never."""
         self._now_s = at_s = max(at_s, self._now_s)
-        return [account for budget, _, account in self._places(facts, at_s) if budget.acts and account.free < asked]
+        short = [account for budget, _, account in self._places(facts, at_s) if budget.acts and account.free < asked]
+        opens = [_reopens(account, asked - account.free, at_s) for account in short]
+        return {account: inf if at_s is None else at_s for account, at_s in zip(short, opens, strict=True)}
 
     def promise(self, hold: str, facts: Facts, amount: int, at_s: float) -> None:
         """Let nobody else have what a call was let go for, until its hold is judged or it is taken back."""

@@ -169,7 +169,7 @@ class Look:
                 return Block(Held.MONEY, refusal=refusal)
             if worst is None:
                 # Those behind it start only where that does not move its own start, and nobody knows when that is.
-                self._purse.keep(waiter)
+                self.again_s = min(self.again_s, now_s + self._purse.keep(waiter))
             worst = worst if worst is not None and worst.at_s == inf else Block(Held.BUDGET, refusal=refusal)
         return worst
 
@@ -177,8 +177,6 @@ class Look:
         lane.seen = True
         lane.binding = block.slots or lane.binding
         self.again_s = min(self.again_s, block.at_s)
-        if block.refusal is not None and (opens_s := self._purse.opens_in_s(block.refusal)) is not None:
-            self.again_s = min(self.again_s, self._now_s + opens_s)
         if block.slots is not None:
             amount = next(amount for slots, amount in waiter.wants if slots is block.slots)
             self._barred[block.slots] = min(amount, self._barred.get(block.slots, amount))

@@ -5,6 +5,7 @@ account in which somebody is short lets nobody through who comes behind: else sm
 for ever, and a late one could take what an early one was let go for.
 """
 
+from math import inf
 from typing import Final
 
 from proxy.core.accounts import Account, Accounts, Refusal
@@ -28,13 +29,14 @@ class Purse:
         """The call is let go: what it may cost is nobody else's."""
         self._accounts.promise(waiter.id, waiter.draw.facts, waiter.credits, self._wall_s)
 
-    def keep(self, waiter: Waiter) -> None:
-        """Nobody behind this call has of the budgets in which it is short."""
-        self._kept.update(self._accounts.short(waiter.draw.facts, waiter.credits, self._wall_s))
+    def keep(self, waiter: Waiter) -> float:
+        """Let nobody behind this call have of the budgets in which it is short.
 
-    def opens_in_s(self, refusal: Refusal) -> float | None:
-        """Seconds until there is room if nothing else happens; None where that does not help."""
-        return None if refusal.reopens_s is None else max(0.0, refusal.reopens_s - self._wall_s)
+        Seconds until one of them has room for it if nothing else happens; inf where none ever has.
+        """
+        short = self._accounts.short(waiter.draw.facts, waiter.credits, self._wall_s)
+        self._kept.update(short)
+        return max(0.0, min(short.values(), default=inf) - self._wall_s)
 
 
 BOUNDLESS: Final = Purse(Accounts(), 0.0)
