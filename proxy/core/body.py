@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from proxy.core.jsonrpc import Call, call_of
+from proxy.core.names import NAME_MAX
 from proxy.core.parts import Kind, Part, parts_of
 from proxy.errors import ProxyError
 
@@ -215,6 +216,12 @@ def _text(name: str, value: Any) -> str:
     raise ProxyError("bad_request", f"{name} must be text.")
 
 
+def _model(name: str, value: Any) -> str:
+    if len(model := _text(name, value)) > NAME_MAX:
+        raise ProxyError("bad_request", f"{name} is longer than {NAME_MAX} characters; no model has such a name.")
+    return model
+
+
 def _whole(name: str, value: Any) -> int:
     """A figure that bounds the price, 0 where it is below.
 
@@ -245,7 +252,7 @@ def _is_zero(_name: str, value: Any) -> bool:
 # fmt: off
 _SAYS: Final[Mapping[str, tuple[str, Callable[[str, Any], Any]]]] = {
     # member                 fact it says, and how it is read; null says nothing, as if it were absent
-    "model":                ("model",                _text),
+    "model":                ("model",                _model),
     "stream":               ("stream",               _true),
     "n":                    ("n",                    _count),
     "number_of_images":     ("pictures",             _count),

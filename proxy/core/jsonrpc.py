@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import orjson
 
+from proxy.core.names import NAME_MAX
 from proxy.core.sse import Event
 from proxy.errors import ProxyError
 
@@ -128,6 +129,8 @@ def _tool(method: str, params: Mapping[str, Any]) -> str | None:
     name = params.get("name")
     if not isinstance(name, str):
         raise _invalid("params.name must be text")
+    if len(name) > NAME_MAX:
+        raise _invalid(f"params.name is longer than {NAME_MAX} characters, and no tool has such a name")
     return name
 
 

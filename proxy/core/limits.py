@@ -3,13 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from fnmatch import translate
-from functools import lru_cache
-from re import IGNORECASE, Pattern
-from re import compile as compiled
 from typing import Final
 
 from proxy.core.facts import Facts
+from proxy.core.names import folded, plain, read_as, same
 from proxy.core.windows import Calendar, Sliding
 
 
@@ -32,14 +29,14 @@ _FOLDED: Final = frozenset({Each.MODEL, Each.SUITE, Each.TOOL})
 def _named(each: Each, facts: Facts) -> str:
     """Whose account a call draws on."""
     value = facts.value_of(each.value)
-    return value.casefold() if each in _FOLDED else value
+    return folded(value) if each in _FOLDED else value
 
 
 def _amount(amounts: Mapping[str, int], each: Each | None, group: tuple[str, ...], default: int) -> int:
     if not amounts or not group:
         return default
     if each in _FOLDED:
-        return next((amount for name, amount in amounts.items() if name.casefold() == group[-1]), default)
+        return next((amount for name, amount in amounts.items() if folded(name) == group[-1]), default)
     return amounts.get(group[-1], default)
 
 
@@ -59,20 +56,11 @@ class Counts(Enum):
     IN_FLIGHT = "in_flight"
 
 
-@lru_cache(maxsize=4096)
-def _glob(pattern: str) -> Pattern[str]:
-    return compiled(translate(pattern), IGNORECASE)
-
-
-def fits(pattern: str, name: str | None) -> bool:
-    """Whether a name fits a glob, without regard to case."""
-    return name is not None and _glob(pattern).match(name) is not None
-
-
 @dataclass(frozen=True, slots=True)
 class Match:
     """Which calls a limit counts: all given words have to fit; model and tool are globs, tool on `suite.tool` too.
 
+    Names that callers spell count as whatever they may be read as (`core/names`).
     A tool's own name with a dot in it could be another suite's `suite.tool`, so it counts only beside its suite.
     """
 
@@ -99,18 +87,18 @@ class Match:
             (self.team is None or self.team == facts.team)
             and (self.key is None or self.key == facts.key)
             and (self.route is None or self.route == facts.route)
-            and (self.suite is None or self.suite == facts.suite)
-            and (self.chatbot is None or self.chatbot == facts.chatbot)
-            and (self.model is None or fits(self.model, facts.model))
+            and (self.suite is None or same(self.suite, facts.suite))
+            and (self.chatbot is None or same(self.chatbot, facts.chatbot))
+            and (self.model is None or read_as(self.model, facts.model))
             and (self.tool is None or self._names(facts))
         )
 
     def _names(self, facts: Facts) -> bool:
         assert self.tool is not None
-        if fits(self.tool, facts.suite_tool):
+        if read_as(self.tool, facts.suite_tool):
             return True
-        alone = self.suite is not None or facts.tool is None or "." not in facts.tool
-        return alone and fits(self.tool, facts.tool)
+        alone = self.suite is not None or facts.tool is None or "." not in plain(facts.tool)
+        return alone and read_as(self.tool, facts.tool)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
-from unicodedata import normalize
 
 from proxy.core.deterministic import CacheRule
-from proxy.core.limits import Budget, Rate, fits
+from proxy.core.limits import Budget, Rate
+from proxy.core.names import fits, read_as
 from proxy.core.prices import PriceTable
 from proxy.core.pricing import Estimate
 from proxy.units import Credits
@@ -164,18 +164,9 @@ class Team:
         return open_auth if self.gateway_balance is None else self.gateway_balance is Balance.SHOW
 
 
-def _plain(name: str) -> str:
-    """A name without blanks and marks that nobody sees, in its plainest characters: what a lenient server may read."""
-    if name.isascii() and name.isprintable() and " " not in name:
-        return name
-    return "".join(one for one in normalize("NFKC", name) if one.isprintable() and not one.isspace())
-
-
 def _may(name: str | None, allowed: tuple[str, ...] | None, denied: tuple[str, ...]) -> bool:
-    if name is not None and denied:
-        plain = _plain(name)
-        if any(fits(pattern, name) or (plain != name and fits(pattern, plain)) for pattern in denied):
-            return False
+    if any(read_as(pattern, name) for pattern in denied):
+        return False
     return allowed is None or any(fits(pattern, name) for pattern in allowed)
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from proxy.core.limits import fits
+from proxy.core.names import read_as
 from proxy.units import Credits, credits_of
 
 OUTPUT_TOKENS_MAX: Final = 32_768
@@ -89,11 +89,11 @@ class PriceTable:
         return len(self.rules)
 
     def find(self, kind: str, name: str | None) -> Price | None:
-        """The price of the most specific rule, None when none fits."""
+        """The price of the most specific rule that a name may be read as one of, None when there is none."""
         asked = kind, name
         if asked in self._found:
             return self._found[asked]
-        fitting = [rule for rule in self.rules if rule.kind == kind and fits(rule.pattern, name)]
+        fitting = [rule for rule in self.rules if rule.kind == kind and read_as(rule.pattern, name)]
         price = max(fitting, key=lambda rule: rule.specificity).price if fitting else None
         # Callers may ask for any name, so what is remembered is bounded.
         if len(self._found) >= FOUND_MAX:

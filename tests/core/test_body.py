@@ -61,6 +61,7 @@ NOT_STRICT = (
     ("21 digits and a fraction",     b'{"a":' + b"1" * 21 + b".5}",                    "at byte 5"),
     ("5,000 digits",                 b'{"a":' + b"1" * 5000 + b"}",                    "at byte 5"),
     ("model that is no text",        b'{"model":["m"]}',                               "model must be text"),
+    ("a name that is no name",       b'{"model":"' + b"m" * 513 + b'"}',               "model is longer than 512"),
     ("a parent that is no text",     b'{"previous_response_id":7}',                    "previous_response_id must be text"),
     ("a bound as text",              b'{"max_tokens":"5"}',                            "max_tokens must be a whole number"),
     ("a bound as a fraction",        b'{"max_completion_tokens":5.0}',                 "max_completion_tokens must be"),

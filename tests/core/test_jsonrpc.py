@@ -70,6 +70,7 @@ INVALID = (
     b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[]}',
     b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}',
     b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":["add"]}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"%b"}}' % (b"a" * 513),
     b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","Name":"delete"}}',
 )
 # fmt: on
