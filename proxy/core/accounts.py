@@ -116,6 +116,16 @@ class Account:
         """What one more hold may take."""
         return self.amount - self.settled - self.held - self.promised
 
+    @property
+    def in_use(self) -> bool:
+        """Whether anything is settled or held; what was refused or cost nothing leaves neither."""
+        return self.settled != 0 or self.held != 0
+
+    @property
+    def spare(self) -> bool:
+        """Whether a new one in its place would tell the same from now on."""
+        return not self.in_use and not self.passed and all(one.amount == 0 and not one.open for one in self.log)
+
     def forget(self, now_s: float, span_s: float) -> None:
         """Let go of what has slid out of a window of that length."""
         # Reckoned as `_reopens` does, so that who comes back then finds the room.
@@ -134,7 +144,7 @@ class Account:
 Key = tuple[str, tuple[str, ...], float]
 
 PRUNED_FROM: Final = 1024
-"""Accounts below this number are all kept; above it, ended ones go each time the number has doubled."""
+"""Accounts below this number are all kept; above it, ended and unused ones go each time the number has doubled."""
 
 
 Place = tuple[Budget, tuple[str, ...], Account]
@@ -383,33 +393,33 @@ class Accounts:
         """The accounts that a budget has in the window of an instant: that of a group, else all in use."""
         self._now_s = at_s = max(at_s, self._now_s)
         if group is not None or budget.each is None:
-            groups = [group or ()]
-        else:
-            start_s = budget.window.window(at_s).start_s if isinstance(budget.window, Calendar) else 0.0
-            groups = [held for name, held, begun_s in self._accounts if (name, begun_s) == (budget.name, start_s)]
-        return [_standing(self._account(budget, one, at_s), at_s) for one in groups]
+            return [_standing(self._account(budget, group or (), at_s), at_s)]
+        start_s = budget.window.window(at_s).start_s if isinstance(budget.window, Calendar) else 0.0
+        groups = [held for name, held, begun_s in self._accounts if (name, begun_s) == (budget.name, start_s)]
+        # Callers may name any model, and explaining or refusing a call opens accounts, too.
+        found = [self._account(budget, one, at_s) for one in groups]
+        return [_standing(account, at_s) for account in found if account.in_use]
 
     def prune(self) -> None:
-        """Let go of windows that have ended and are not needed for an open hold."""
+        """Let go of windows that have ended, and of accounts without use, where no open hold needs them."""
         needed = {account for places in self._holds.values() for account, _ in places}
         needed.update(account for _, _, places in self.promised.values() for _, _, account in places)
         span_s = {budget.name: budget.window.seconds for budget in self.budgets if isinstance(budget.window, Sliding)}
         for key, account in list(self._accounts.items()):
             if account.window is None:
                 account.forget(self._now_s, span_s[key[0]])
-                ended = not account.log
-            else:
-                ended = account.window.end_s <= self._now_s
-            if ended and account not in needed:
+            ended = account.window is not None and account.window.end_s <= self._now_s
+            if (ended or account.spare) and account not in needed:
                 del self._accounts[key]
         self._drawn.clear()
         self._prune_at = max(PRUNED_FROM, 2 * len(self._accounts))
 
 
 def _opened(window: Window | None, budget: Budget, group: tuple[str, ...]) -> Account:
-    """An empty account. Its marks are rounded up: 80 % are reached when they are spent, not before."""
+    """An empty account. Marks are rounded up: 80 % are reached when they are spent, not before; of nothing, never."""
     amount = budget.amount_for(group)
-    marks = tuple(sorted(ceil(amount * Decimal(str(share))) for share in budget.warn_at))
+    shares = budget.warn_at if amount else ()
+    marks = tuple(sorted(ceil(amount * Decimal(str(share))) for share in shares))
     return Account(window, budget, group, amount, marks)
 
 

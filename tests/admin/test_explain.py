@@ -214,6 +214,27 @@ async def test_a_deterministic_call_is_told_to_be_cacheable_and_then_stored(desk
     assert (told["cacheable"]["may"], told["cacheable"]["why"]) == (False, "temperature")
 
 
+async def test_a_model_that_is_only_talked_of_has_no_account_that_anybody_sees(gateway, tmp_path):
+    (tmp_path / "a.yaml").write_text("""\
+teams: { red: {} }
+open_team: red
+prices: [{ models: "*", input_per_million: 250, output_per_million: 1000, output_tokens_max: 100 }]
+budgets: [{ name: apart, each: model, credits: 50, per: month }]
+""")
+    async with proxied(gateway.url, load_policies(tmp_path)) as front:
+        desk = Desk(front, gateway, tmp_path)
+        told = await desk.explained("/v1/chat/completions", CHAT | {"model": "invented-1"}, {})
+        assert [(one["group"], one["left"]) for one in told["limits"]] == [(["invented-1"], "50")]
+        assert (await desk.real("/v1/chat/completions", CHAT | {"model": "invented-2"}, {})).status == 404
+        refused = await desk.real("/v1/chat/completions", CHAT | {"model": "invented-3", "max_tokens": 10**6}, {})
+        assert refused.status == 402
+        assert (await desk.real("/v1/chat/completions", CHAT | {"model": "gpt-4o-mini"}, {})).status == 200
+        assert [one["group"] for one in (await front.admin("GET", "/api/budgets/apart"))[1]["accounts"]] == [
+            ["gpt-4o-mini"]
+        ]
+        assert [one["group"] for one in (await front.get("/-/budget")).json["limits"]] == ["gpt-4o-mini"]
+
+
 async def test_callers_that_bring_their_own_keys_are_imagined_with_one(gateway, tmp_path):
     flags = {"auth": "keys", "credential": "caller", "data": str(tmp_path)}
     policy = Policy({"red": Team("red")}, open_team="red")

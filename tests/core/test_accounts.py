@@ -358,6 +358,56 @@ def test_each_account_of_a_budget_stands_for_itself_and_may_be_named():
     assert [one.left for one in accounts.standing(budget, 1.0, ("red", "new"))] == [100]
 
 
+@pytest.mark.parametrize("window", [DAY, Sliding(60.0)])
+def test_an_account_that_nothing_is_in_is_shown_to_those_alone_who_ask_for_it(window):
+    budget = Budget("b", 100, window, each=Each.MODEL)
+    accounts = Accounts([budget])
+    spend(accounts, "paid", 10, model="paid")
+    spend(accounts, "voided", 0, model="voided")
+    accounts.hold("held", facts(model="held"), 10, 0.0)
+    accounts.judge(facts(model="refused"), 101, 0.0)
+    accounts.drawn_on(facts(model="explained"), 0.0)
+    assert {one.group for one in accounts.standing(budget, 1.0)} == {("paid",), ("held",)}
+    for name in ("voided", "refused", "explained"):
+        assert [one.left for one in accounts.standing(budget, 1.0, (name,))] == [100]
+
+
+@pytest.mark.parametrize("window", [Calendar(Per.MONTH), Sliding(86_400.0)])
+def test_invented_names_do_not_pile_up_within_a_window(window):
+    budget = Budget("b", 100, window, each=Each.MODEL, warn_at=(0.5,))
+    accounts = Accounts([budget])
+    spend(accounts, "paid", 60, model="paid")
+    accounts.hold("held", facts(model="held"), 30, 0.0)
+    assert len(accounts.crossed()) == 1
+    for number in range(20 * PRUNED_FROM):
+        who, name, at_s = facts(model=f"m{number}"), f"h{number}", number / 100
+        accounts.judge(who, 60, at_s)
+        if number % 2:
+            accounts.hold(name, who, 60, at_s)
+            accounts.end(name, 0)
+    assert len(accounts._accounts) <= PRUNED_FROM + 1
+    assert accounts.used(budget, ("paid",), 1.0) == (60, 0)
+    assert accounts.used(budget, ("held",), 1.0) == (0, 30)
+    spend(accounts, "more", 10, model="paid")
+    assert accounts.crossed() == [], "a share is told once in a window"
+
+
+def test_what_is_taken_back_later_than_it_was_spent_keeps_a_sliding_account():
+    budget = Budget("b", 100, Sliding(60.0), each=Each.MODEL)
+    accounts = Accounts([budget])
+    accounts.spent(facts(), 80, 0.0)
+    accounts.spent(facts(), -80, 30.0)
+    accounts.prune()
+    assert accounts.used(budget, ("m",), 59.0) == (0, 0)
+    assert accounts.used(budget, ("m",), 61.0) == (-80, 0)
+
+
+def test_no_share_of_nothing_is_ever_reached():
+    accounts = Accounts([Budget("b", 0, DAY, each=Each.MODEL, warn_at=(0.5,))])
+    spend(accounts, "free", 0)
+    assert accounts.crossed() == []
+
+
 def test_within_reach_are_budgets_whose_calls_a_key_could_make():
     budgets = (
         Budget("all", 1, DAY),
