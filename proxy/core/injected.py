@@ -1,7 +1,8 @@
 """Usage that we asked a chat stream for and the caller did not: asked for in the request, taken out of the answer.
 
 The gateway reports a stream's usage in one more chunk, without choices, and puts `"usage":null` into all others.
-Exactly these go out again, so the caller reads the stream it asked for.
+Exactly these go out again, so the caller reads the stream it asked for. Of an event too long to be kept, the null goes
+where it is the last member, as gateways write it; elsewhere only who reads the whole event can tell it from text.
 """
 
 import re
@@ -14,6 +15,11 @@ from proxy.core.sse import EVENT_MAX
 
 _BLANK_LINE: Final = re.compile(rb"(?>\r\n|\r|\n){2}")
 _DATA: Final = re.compile(rb"^data:[ ]?", re.MULTILINE)
+_LAST_NULL: Final = re.compile(rb',[ ]?"usage"[ ]?:[ ]?null(?=[ ]?\}[\r\n]*\Z)')
+"""The last member of a whole object: what closes at the end of an event is the event's own object, and no text."""
+
+_TAIL: Final = 64
+"""Bytes of a long event that stay until more is known of it: its last member, and half a blank line."""
 
 
 def asking(body: bytes) -> bytes:
@@ -45,21 +51,20 @@ class UsageTaker:
             if blank.end() == len(self._held) and self._held.endswith(b"\r"):
                 break
             frame = self._held[at : blank.end()]
-            out.append(frame if self._passing else _without_usage(frame))
+            out.append(_LAST_NULL.sub(b"", frame) if self._passing else _without_usage(frame))
             self._passing = False
             at = blank.end()
         self._held = self._held[at:]
         if len(self._held) > EVENT_MAX:
             self._passing = True
-            # The last bytes stay: a blank line may begin in them.
-            out.append(self._held[:-4])
-            self._held = self._held[-4:]
+            out.append(self._held[:-_TAIL])
+            self._held = self._held[-_TAIL:]
         return b"".join(out)
 
     def close(self) -> bytes:
         """What is left when the stream has ended."""
         rest, self._held = self._held, b""
-        return rest if self._passing else _without_usage(rest)
+        return _LAST_NULL.sub(b"", rest) if self._passing else _without_usage(rest)
 
 
 def _without_usage(frame: bytes) -> bytes:

@@ -50,12 +50,32 @@ def test_usage_beside_choices_is_part_of_the_answer_and_stays():
     assert taken([frame]) == frame
 
 
+def long_event(last, end=b"\n"):
+    return b'data: {"choices":[{"delta":{"content":"' + b"a" * (EVENT_MAX + 100) + b'"}}]' + last + b"}" + end + end
+
+
 def test_a_frame_beyond_the_bound_passes_as_it_comes_and_is_not_kept():
     taker = UsageTaker()
-    long = b'data: {"choices":[{"delta":{"content":"' + b"a" * (EVENT_MAX + 100)
-    assert len(taker.feed(long)) > EVENT_MAX - 10
-    rest = b'"}}],"usage":null}\n\ndata: {"choices":[],"usage":{"x":1}}\n\n'
-    assert taker.feed(rest).endswith(b'"usage":null}\n\n')
+    long = long_event(b"")[:-100]
+    assert len(taker.feed(long)) > EVENT_MAX - 100
+    rest = b'"}}],"usage":{"x":1}}\n\ndata: {"choices":[],"usage":{"x":1}}\n\n'
+    assert taker.feed(rest).endswith(b'"usage":{"x":1}}\n\n')
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("null", [b',"usage":null', b', "usage": null'])
+def test_a_null_at_the_end_of_a_long_event_goes_out_wherever_it_is_cut(null, end):
+    sent, rest = long_event(null, end), b"data: [DONE]" + end + end
+    for cut in range(len(sent) - 30, len(sent) + 1):
+        assert taken([sent[:cut], sent[cut:] + rest]) == long_event(b"", end) + rest, cut
+    assert taken([sent[:-30], sent[-30:].rstrip(b"\r\n")]) == long_event(b"", end).rstrip(b"\r\n")
+
+
+@pytest.mark.parametrize("last", [b',"usage":null,"x":1', b',"x":{"usage":null}', b',"x":",\\"usage\\":null}"', b',"usage":{"x":1}',
+                                  b',"x":"usage:null"'])  # fmt: skip
+def test_of_a_long_event_nothing_else_goes_out(last):
+    sent = long_event(last)
+    assert taken([sent[:-40], sent[-40:]]) == sent
 
 
 @pytest.mark.parametrize(
