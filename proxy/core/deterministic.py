@@ -163,13 +163,17 @@ SEARCHED_MAX: Final = 1024 * 1024
 """Bytes of a stream whose text is put together to look for links; longer ones are not kept."""
 
 
+_PARTIAL: Final = frozenset({204, 205, 206})
+"""Statuses of answers that have no body, or part of one."""
+
+
 def keepable(status: int, meter: Meter | None, body: bytes, *, is_json: bool, streamed: bool = False) -> bool:
     """Whether an answer that was read to its end is complete, says something other than no, and stays true.
 
     meter:    None on routes whose answers carry no usage; then the body has to be JSON with something in it.
     streamed: a stream was asked for; whoever asks for one is not given anything else.
     """
-    if not 200 <= status < 300 or status == 206 or not body:
+    if not 200 <= status < 300 or status in _PARTIAL or not body:
         return False
     if meter is not None and (meter.end in _NOT_WHOLE or meter.failure is not None):
         return False

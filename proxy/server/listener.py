@@ -159,7 +159,12 @@ class Connection(RequestHandler):
         begins = self._between and self._idle
         if begins and not (self._paused or self._close or self._force_close) and self._answered(data):
             return
-        super().data_received(data)
+        if (end := _last_head(data) if self._idle else 0) > 0:
+            # The parser takes back what it found in the same bytes as a fault, and what follows here is one.
+            super().data_received(data[:end])
+            super().data_received(data[end:])
+        else:
+            super().data_received(data)
         if self._head_timer is None and self._idle and self.transport is not None:
             # It was part of a head; most come whole and need no clock.
             self._await_head()
@@ -250,6 +255,15 @@ class Connection(RequestHandler):
         response = self._listener.refuse(_parse_refusal(exc) if isinstance(exc, _PARSE_ERRORS) else None)
         response.force_close()
         return response
+
+
+def _last_head(data: bytes) -> int:
+    """Where a head ends behind which no other request may come, if there is more behind it; else 0."""
+    end = data.find(b"\r\n\r\n") + 4
+    if not 4 <= end < len(data):
+        return 0
+    head = data[:end].lower()
+    return end if b"close" in head or b"http/1.0" in head else 0
 
 
 _PARSE_ERRORS: Final = (http_exceptions.HttpProcessingError,)

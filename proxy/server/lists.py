@@ -62,7 +62,7 @@ def _object(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise ProxyError("upstream_broken", "The gateway answered 200 with something that is not JSON.") from error
+        raise ProxyError("upstream_broken", "The gateway answered with something that is not JSON.") from error
 
 
 def _wrapped(body: bytes, team: Team | None) -> bytes:

@@ -30,6 +30,9 @@ WHOLE_MAX: Final = 4 * 1024 * 1024
 ERROR_MAX: Final = 64 * 1024
 """Bytes of an error answer that are read."""
 
+_BODYLESS: Final = frozenset({204, 205})
+"""Statuses of answers that may have no body (RFC 9110, 15.3.5 and 15.3.6), whatever a gateway sends behind them."""
+
 
 async def relay(call: Call, parts: Parts) -> web.StreamResponse:
     """Pass the answer on; always the last stage. Raises ProxyError as long as nothing is out."""
@@ -52,10 +55,11 @@ async def relay(call: Call, parts: Parts) -> web.StreamResponse:
         )
     if answer.status < 200 or (answer.status == 206 and call.match is not None and call.match.route.name != "download"):
         raise _nonsense(call, f"status {answer.status}, which answers nothing that was asked")
-    if answer.is_stream and (call.dialect is not Dialect.MCP or mcp_answers.passes_through(call)):
+    bodyless = answer.status in _BODYLESS
+    if answer.is_stream and not bodyless and (call.dialect is not Dialect.MCP or mcp_answers.passes_through(call)):
         return await streams.stream(call, answer, parts)
     if call.match is not None and call.match.route.name in BINARY:
-        if not answer.content_type.lower().startswith(_MEDIA_TYPES) or answer.content_length == 0:
+        if bodyless or not answer.content_type.lower().startswith(_MEDIA_TYPES) or answer.content_length == 0:
             raise _nonsense(call, "something that is neither sound nor film")
         return await _long(call, answer, _in_front(call), parts)
     return await _whole(call, answer, parts)
@@ -145,9 +149,13 @@ async def _whole(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse
     assert call.source is not None
     gathered: list[bytes] = []
     size = 0
+    # It is read for its usage all the same; a suite's message goes on in an answer of our own.
+    unsent = answer.status in _BODYLESS and call.dialect is not Dialect.MCP
     progress = mcp_answers.progress_of(call) if answer.is_stream else None
     try:
         while piece := await call.source.read():
+            if unsent:
+                continue
             gathered.append(piece)
             if progress is not None and (begun := progress.feed(piece)):
                 call.taker = progress
@@ -177,8 +185,8 @@ async def _whole(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse
     elif exchange.meter is not None and not exchange.meter.terminal:
         raise ProxyError(
             "upstream_broken",
-            "The gateway answered 200 with something that is not the JSON object its document promises. The call may "
-            "have been charged.",
+            f"The gateway answered {answer.status} with something that is not the JSON object its document promises. "
+            "The call may have been charged.",
         )
     else:
         body, content_type = lists.adapted(call, body), answer.content_type

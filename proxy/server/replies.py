@@ -100,6 +100,7 @@ def respond(call: Call, parts: Parts, status: int, body: bytes, headers: Mapping
     call.status = status
     call.sent_bytes = len(body)
     response = Whole(status=status, body=body, headers={**headers, "Date": date_of(parts.wall())})
+    call.inbound.body_read = call.inbound.body_read or not call.inbound.request.can_read_body
     if not call.inbound.body_read or parts.state.draining:
         # What is left of the body is no next request.
         response.force_close()
@@ -110,7 +111,6 @@ def local_json(
     call: Call, parts: Parts, status: int, body: bytes, headers: Mapping[str, str] | None = None
 ) -> web.Response:
     """A JSON answer of our own."""
-    call.inbound.body_read = call.inbound.body_read or not call.inbound.request.can_read_body
     lines = our_headers(call, parts, known_charge=False)
     return respond(call, parts, status, body, {**lines, "Content-Type": JSON, **(headers or {})})
 

@@ -289,6 +289,51 @@ async def test_pipelined_requests_are_answered_in_order(front):
     raw.close()
 
 
+LAST = {
+    "no body":           request("GET", "/v1/models", "Connection: close"),
+    "a body":            request("POST", "/v1/chat/completions", "Connection: Close", body=BODY),
+    "chunks":            request("POST", "/v1/chat/completions", "connection:close", "Transfer-Encoding: chunked") + CHUNKED,
+    "an older version":  request("POST", "/v1/chat/completions", body=BODY).replace(b"HTTP/1.1", b"HTTP/1.0"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("behind", [b"x", request("GET", "/v1/models"), b"\x00" * 100_000, b"\r\nGET / HTTP/1.1\r\n"],
+                         ids=["a byte", "a request", "much", "half a head"])  # fmt: skip
+@pytest.mark.parametrize("last", LAST)
+async def test_what_comes_behind_a_callers_last_request_is_passed_over(front, gateway, last, behind):
+    raw = await Raw.open(front.address)
+    await raw.send(LAST[last] + behind)
+    reply = await raw.reply()
+    assert reply.status == 200, reply
+    assert reply.head.startswith("HTTP/1.0" if last == "an older version" else "HTTP/1.1")
+    assert await raw.closed()
+    assert len(gateway.journal) == 1
+
+
+async def test_a_preflight_keeps_its_connection(front):
+    raw = await Raw.open(front.address)
+    for _ in range(2):
+        await raw.send(request("OPTIONS", "/v1/chat/completions"))
+        reply = await raw.reply()
+        assert (reply.status, reply.header("connection"), reply.header("content-length")) == (204, None, None)
+    await raw.send(request("OPTIONS", "/v1/chat/completions", "Content-Length: 5"))
+    assert (await raw.reply()).header("connection") == "close", "what is left of its body is no next request"
+    raw.close()
+
+
+async def test_a_caller_that_closes_its_side_has_left(front, gateway):
+    """Nobody can tell it from one that is gone for good, for which nothing shall be spent."""
+    gateway.set_fault("slow", gate="head")
+    raw = await Raw.open(front.address)
+    await raw.send(request("POST", "/v1/chat/completions", body=BODY))
+    await gateway.wait_for_gate("head")
+    raw.writer.write_eof()
+    assert await raw.closed()
+    gateway.open_gate("head")
+    event = await front.request()
+    assert (event["ending"], event["basis"]) == ("caller_left", "usage")
+
+
 KEYS = Policy(
     teams={"red": Team("red", (KeyRef("laptop", __import__("hashlib").sha256(b"red-key").digest()),))}, open_team=None
 )

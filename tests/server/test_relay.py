@@ -9,6 +9,7 @@ from pathlib import Path
 
 import orjson
 import pytest
+from aiohttp import web
 
 from proxy.core.policy import DEFAULT_POLICY, StreamUsage
 from proxy.emulator.faults.asking import Armed, Recording
@@ -223,6 +224,44 @@ async def test_a_status_that_answers_nothing_is_an_error_for_the_caller(front, g
     gateway.set_fault("status", code=code)
     reply = await front.post("/v1/chat/completions", CHAT)
     assert (reply.status, reply.error["reason"]) == (502, "upstream_broken")
+
+
+BODILESS = {
+    "chat":   ("/v1/chat/completions", {**CHAT, "temperature": 0}, "application/json", b'{"id":"c","object":"chat.completion","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"hi"}}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}'),
+    "stream": ("/v1/chat/completions", {**CHAT, "stream": True}, "text/event-stream", b'data: {"choices":[{"index":0,"delta":{"content":"hi"}}]}\n\ndata: [DONE]\n\n'),
+    "long":   ("/v1/chat/completions", CHAT, "application/json", b'{"choices":[{"index":0,"message":{"content":"' + b"x" * 5_000_000 + b'"}}]}'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BODILESS)
+async def test_a_status_that_has_no_body_is_passed_on_without_one(aiohttp_server, what):
+    path, body, kind, said = BODILESS[what]
+
+    async def answer(request):
+        await request.read()
+        return web.Response(status=205, body=said, content_type=kind)
+
+    app = web.Application()
+    app.router.add_route("*", "/{any:.*}", answer)
+    upstream = await aiohttp_server(app)
+    async with proxied(f"http://127.0.0.1:{upstream.port}") as front:
+        raw = await Raw.open(front.address)
+        for _ in range(2):
+            await raw.send(request("POST", path, body=orjson.dumps(body)))
+            reply = await raw.reply()
+            assert (reply.status, reply.body, reply.header("content-length")) == (205, b"", "0")
+            assert "hit" not in reply.header("cache-status")
+            event = await front.request()
+            assert (event["ending"], event["sent_bytes"]) == ("answered", 0)
+        raw.close()
+
+
+@pytest.mark.parametrize("status", [200, 204])
+async def test_an_answer_without_a_body_is_told_with_its_status(front, gateway, status):
+    gateway.set_fault("empty-body", status=status)
+    reply = await front.post("/v1/chat/completions", CHAT)
+    assert (reply.status, reply.error["reason"]) == (502, "upstream_broken")
+    assert f"answered {status} with" in reply.error["message"]
 
 
 async def test_a_gateway_that_repeats_our_key_does_not_hand_it_to_callers(front, gateway):
