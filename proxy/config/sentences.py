@@ -1,5 +1,7 @@
 """What the checker of shapes finds, in words for the person who wrote the file."""
 
+import json
+import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any, Final
@@ -70,6 +72,8 @@ def _sentence(steps: Steps, fault: ErrorDetails, written: Any, words_at: WordsAt
     if kind == "string_type" and (last == "sha256" or steps[0] == "members"):
         # Whoever mistakes the field writes the key itself there.
         return "expected text", _KINDS[kind][1]
+    if kind == "string_type" and isinstance(written, list | dict):
+        return f"expected text, not {_shown(written)}", _one_of(last, written)
     if kind in _KINDS:
         what, do = _KINDS[kind]
         return what.format(_shown(written)), do.format()
@@ -98,6 +102,19 @@ def _sentence(steps: Steps, fault: ErrorDetails, written: Any, words_at: WordsAt
         case _:
             message = fault["msg"]
             return message[0].lower() + message[1:], ""
+
+
+_BARE: Final = re.compile(r"[A-Za-z][\w.-]*", re.ASCII)
+"""Text that YAML reads as text without quotes."""
+
+
+def _one_of(word: str, written: list[Any] | dict[Any, Any]) -> str:
+    """How the one text is written that is wanted in place of several."""
+    first = next((one for one in written if isinstance(one, str) and one), None) if isinstance(written, list) else None
+    if first is None or word.isdigit():
+        return "write one text"
+    example = first if _BARE.fullmatch(first) else json.dumps(first, ensure_ascii=False)
+    return f"only one is wanted here: write {word}: {example}"
 
 
 def _shown(value: Any) -> str:
