@@ -56,10 +56,12 @@ async def test_the_books_say_what_the_gateway_charged(gateway, path, body, basis
         assert settle.charge.credits > 0
 
 
-async def test_a_tool_call_costs_its_price(gateway):
-    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "add", "arguments": {"a": 1, "b": 2}}}
+@pytest.mark.parametrize(("tool", "member"), [("add", "result"), ("no-such-tool", "error")])
+async def test_a_tool_call_costs_its_price_also_where_the_suite_says_an_error(gateway, tool, member):
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": {"a": 1, "b": 2}}}
     async with proxied(gateway.url, rules()) as front:
-        assert (await front.post("/v1/mcp/calc", call)).status == 200
+        reply = await front.post("/v1/mcp/calc", call)
+        assert (reply.status, member in reply.json) == (200, True)
         await front.running.parts.books.written()
         assert front.entries[1].charge.credits == 2 * CREDIT
 
