@@ -290,13 +290,22 @@ class Accounts:
         opens = [_reopens(account, asked - account.free, at_s) for account in short]
         return {account: inf if at_s is None else at_s for account, at_s in zip(short, opens, strict=True)}
 
-    def promise(self, hold: str, facts: Facts, amount: int, at_s: float) -> None:
-        """Let nobody else have what a call was let go for, until its hold is judged or it is taken back."""
+    def drawn_by(self, facts: Facts, at_s: float) -> list[Account]:
+        """The accounts that a call draws on."""
+        self._now_s = at_s = max(at_s, self._now_s)
+        return [account for _, _, account in self._places(facts, at_s)]
+
+    def promise(self, hold: str, facts: Facts, amount: int, at_s: float) -> list[Account]:
+        """Let nobody else have what a call was let go for, until its hold is judged or it is taken back.
+
+        Returns the accounts in which it is promised.
+        """
         self._now_s = at_s = max(at_s, self._now_s)
         places = self._places(facts, at_s)
         for _, _, account in places:
             account.promised += amount
         self.promised[hold] = facts, amount, places
+        return [account for _, _, account in places]
 
     def take_back(self, hold: str) -> None:
         """Nothing is promised to a call any more; does nothing where nothing was."""

@@ -1,9 +1,9 @@
 """Heads: the first of each lane, in the order in which their teams have a claim to start.
 
-A team's claim is kept in the account that holds its head up: the virtual time at which the next call of the team would
-begin there if the team had exactly its share. Claims in different accounts are compared by how far they are ahead. A
-queue is looked at again and again, so the order is kept between looks and never made anew: what has not changed since
-the last look costs nothing.
+A team's claim is kept in the account that holds its head up, a rate's or a budget's: the virtual time at which the next
+call of the team would begin there if the team had exactly its share. Claims in different accounts are compared by how
+far they are ahead. A queue is looked at again and again, so the order is kept between looks and never made anew: what
+has not changed since the last look costs nothing.
 """
 
 from collections.abc import Iterable
@@ -12,6 +12,7 @@ from itertools import count
 from typing import Final
 
 from proxy.core.lanes import Lane
+from proxy.core.shares import Share
 from proxy.core.slots import Slots
 
 Key = tuple[float, int]
@@ -25,8 +26,12 @@ class Crowd:
     ahead: teams that have had more, by their claim.
     """
 
-    def __init__(self, slots: Slots | None) -> None:
-        """slots: None for lanes that draw on no account that acts."""
+    def __init__(self, share: Share | None, slots: Slots | None = None) -> None:
+        """share: the account's clock, None for lanes that draw on no account that acts.
+
+        slots: the account, where the crowd stands until it has room.
+        """
+        self.share: Final = share
         self.slots: Final = slots
         self._lanes: Final[dict[str, list[tuple[int, Lane]]]] = {}
         self._entries: Final[dict[str, tuple[float, int]]] = {}
@@ -42,7 +47,7 @@ class Crowd:
     def top(self) -> Key | None:
         """The key of the lane that comes next; None where there is none."""
         while True:
-            start_tag = self.slots.start_tag if self.slots is not None else 0.0
+            start_tag = self.share.start_tag if self.share is not None else 0.0
             while self._ahead and self._ahead[0][0] <= start_tag:
                 _, seq, team = heappop(self._ahead)
                 heappush(self._due, (seq, team))
@@ -74,7 +79,7 @@ class Crowd:
         return lane.crowd is self and bool(lane.waiters) and lane.head.seq == seq
 
     def _claim(self, team: str) -> float:
-        return self.slots.finish_tags.get(team, 0.0) if self.slots is not None else 0.0
+        return self.share.claim(team) if self.share is not None else 0.0
 
     def _enter(self, team: str) -> None:
         """Make the entry of a team's first head."""
@@ -89,7 +94,7 @@ class Crowd:
         if self._entries.get(team) == (claim, seq):
             return
         self._entries[team] = (claim, seq)
-        if self.slots is None or claim <= self.slots.start_tag:
+        if self.share is None or claim <= self.share.start_tag:
             heappush(self._due, (seq, team))
         else:
             heappush(self._ahead, (claim, seq, team))

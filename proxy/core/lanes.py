@@ -8,6 +8,7 @@ from itertools import takewhile
 from math import inf
 from typing import TYPE_CHECKING, Final
 
+from proxy.core.shares import Share
 from proxy.core.slots import Slots
 from proxy.core.turns import Waiter
 
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 class Lane:
     """Waiters of one team on one set of accounts.
 
-    binding: the account that held its head up last; the team's share is kept there.
+    binding: the rate's account that held its head up last.
+    for_money: a budget did, and nothing else.
+    share:   the clock of the account that held it up last, also of a budget: the team's claim is kept there.
     crowd:   where it stands until something changes, None while it has to be looked at.
     seen:    somebody has looked at its head, so waiting is not in vain as far as is known.
     """
@@ -28,6 +31,8 @@ class Lane:
     team: str
     waiters: "OrderedDict[int, Waiter]" = field(default_factory=OrderedDict)
     binding: Slots | None = None
+    for_money: bool = False
+    share: Share | None = None
     crowd: "Crowd | None" = None
     seen: bool = False
 

@@ -15,6 +15,7 @@ from proxy.core.lanes import Lane, Lanes
 from proxy.core.limits import Counts, Excess
 from proxy.core.pauses import Gates
 from proxy.core.purse import Purse
+from proxy.core.shares import MoneyShares, Share
 from proxy.core.slots import Change, Slots
 from proxy.core.turns import REFUSED, Block, Held, Turn, Waiter
 
@@ -27,8 +28,11 @@ Crowds = dict[Slots, Crowd]
 class Look:
     """One look, at one instant."""
 
-    def __init__(self, lanes: Lanes, crowds: Crowds, gates: Gates, now_s: float, purse: Purse) -> None:
+    def __init__(
+        self, lanes: Lanes, crowds: Crowds, gates: Gates, shares: MoneyShares, *, now_s: float, purse: Purse
+    ) -> None:
         self._lanes: Final = lanes
+        self._shares: Final = shares
         self._crowds: Final = crowds
         self._gates: Final = gates
         self._now_s: Final = now_s
@@ -43,15 +47,20 @@ class Look:
         self._back: Final[list[tuple[Crowd | None, Lane]]] = []
         self._aside: Final[list[tuple[int, int, Lane, Crowd]]] = []
         self._late: Final[set[Lane]] = set()
+        self._elders: Final[dict[str, list[tuple[int, Lane]]]] = {}
         self.refused: Final[list[Waiter]] = []
         self.started: Final[list[tuple[Waiter, Turn]]] = []
         self.again_s = inf
 
     def run(self, start: Callable[[Waiter], Turn]) -> None:
-        """Go through all lanes that may start. start: takes the places."""
+        """Go through all lanes that may start. start: takes the places and the money."""
         self._wake()
         while (found := self._next()) is not None:
             key, crowd, lane = found
+            if lane.head.credits and (elder := self._elder(lane)) is not None:
+                crowd.push(lane)
+                self._walk.add(crowd)
+                crowd, lane = elder
             waiter = lane.head
             if lane.seen and self._in_vain(waiter):
                 self._back.append((crowd if self._stays(crowd) else None, lane))
@@ -73,8 +82,6 @@ class Look:
             self._lanes.leave(waiter)
             if block is None:
                 self.started.append((waiter, start(waiter)))
-                if waiter.credits:
-                    self._purse.promise(waiter)
             else:
                 self.refused.append(waiter)
             if lane.waiters:
@@ -92,10 +99,11 @@ class Look:
                 self._walk.add(crowd)
             else:
                 self._asleep.append(crowd)
-        loose: dict[Slots | None, Crowd] = {}
+        loose: dict[Share | None, Crowd] = {}
         for lane in self._lanes.restless:
-            slots_ = _binding(lane)
-            loose.setdefault(slots_, Crowd(slots_)).push(lane)
+            share = self._share(lane)
+            loose.setdefault(share, Crowd(share)).push(lane)
+            self._remember(lane)
         self._lanes.restless.clear()
         for crowd in loose.values():
             self._walk.add(crowd)
@@ -132,9 +140,37 @@ class Look:
         slots = crowd.slots
         if slots is not None and self._stays(crowd) and slots.rate.counts is Counts.TOKENS:
             # It may ask for nothing of what this crowd waits for.
-            crowd = Crowd(slots)
+            crowd = Crowd(slots.share)
         crowd.push(lane)
+        self._remember(lane)
         self._walk.add(crowd)
+
+    def _remember(self, lane: Lane) -> None:
+        if lane.for_money:
+            heappush(self._elders.setdefault(lane.team, []), (lane.head.seq, lane))
+
+    def _elder(self, lane: Lane) -> tuple[Crowd, Lane] | None:
+        """The lane of the same team whose head waits for money, came before that of this lane, and was not looked at.
+
+        Budgets have clocks of their own, which say nothing about the order of one team's calls.
+        """
+        elders = self._elders.get(lane.team)
+        while elders and elders[0][0] < lane.head.seq:
+            seq, elder = heappop(elders)
+            if elder.crowd is not None and elder.head.seq == seq:
+                crowd, elder.crowd = elder.crowd, None
+                return crowd, elder
+        return None
+
+    def _share(self, lane: Lane) -> Share | None:
+        """Where its team's claim is kept: in what held it up last, else in what will, as far as is known."""
+        if lane.share is not None:
+            return lane.share
+        if lane.head.credits and (share := self._shares.ahead(self._purse.accounts(lane.head), lane.team)) is not None:
+            return share
+        tight: Iterable[Slots] = (slots for slots, _ in lane.head.wants if slots.rate.acts)
+        slots = min(tight, key=lambda one: (one.capacity - one.used) / max(1, one.amount), default=None)
+        return slots.share if slots is not None else None
 
     def _in_vain(self, waiter: Waiter) -> bool:
         """Whether somebody before it asked for no more in vain, or has a pause in its way as all have."""
@@ -176,6 +212,11 @@ class Look:
     def _waits(self, lane: Lane, waiter: Waiter, block: Block) -> None:
         lane.seen = True
         lane.binding = block.slots or lane.binding
+        lane.for_money = block.refusal is not None
+        if block.refusal is not None:
+            lane.share = self._shares.of(block.refusal)
+        elif block.slots is not None:
+            lane.share = block.slots.share
         self.again_s = min(self.again_s, block.at_s)
         if block.slots is not None:
             amount = next(amount for slots, amount in waiter.wants if slots is block.slots)
@@ -189,9 +230,10 @@ class Look:
         if block.slots is None or block.slots.used < block.slots.capacity:
             lane.binding = full
         full = lane.binding or full
+        lane.share = full.share
         crowd = self._crowds.get(full)
         if crowd is None:
-            crowd = self._crowds[full] = Crowd(full)
+            crowd = self._crowds[full] = Crowd(full.share, full)
         self._back.append((crowd, lane))
 
     def _settle(self) -> None:
@@ -248,13 +290,6 @@ class Look:
 
 def _comes(slots: Slots | None) -> bool:
     return slots is not None and next(slots.coming(), None) is not None
-
-
-def _binding(lane: Lane) -> Slots | None:
-    if lane.binding is not None:
-        return lane.binding
-    tight: Iterable[Slots] = (slots for slots, _ in lane.head.wants if slots.rate.acts)
-    return min(tight, key=lambda one: (one.capacity - one.used) / max(1, one.amount), default=None)
 
 
 def kind(slots: Slots) -> Held:

@@ -25,9 +25,13 @@ class Purse:
         """Why a call's hold does not fit now, or is not its turn; None where it may go."""
         return self._accounts.judge(waiter.draw.facts, waiter.credits, self._wall_s, self._kept)
 
-    def promise(self, waiter: Waiter) -> None:
-        """The call is let go: what it may cost is nobody else's."""
-        self._accounts.promise(waiter.id, waiter.draw.facts, waiter.credits, self._wall_s)
+    def accounts(self, waiter: Waiter) -> list[Account]:
+        """The accounts that it draws on."""
+        return self._accounts.drawn_by(waiter.draw.facts, self._wall_s)
+
+    def promise(self, waiter: Waiter) -> list[Account]:
+        """The call is let go: what it may cost is nobody else's. The accounts it may cost it in."""
+        return self._accounts.promise(waiter.id, waiter.draw.facts, waiter.credits, self._wall_s)
 
     def keep(self, waiter: Waiter) -> float:
         """Let nobody behind this call have of the budgets in which it is short.

@@ -107,9 +107,7 @@ class Rates:
         for slots, amount in wants:
             places.append(slots.take(amount))
             lasts = lasts or slots.rate.window_s > 0
-            tag = max(slots.start_tag, slots.finish_tags.get(team, 0.0))
-            slots.start_tag = tag
-            slots.finish_tags[team] = tag + amount / weight
+            slots.share.take(team, amount / weight)
         return self._keep(Turn(name, draw, tokens, tuple(places), gates, lasts=lasts))
 
     def _keep(self, turn: Turn) -> Turn:
@@ -165,8 +163,7 @@ class Rates:
         for place in turn.places:
             if not place.gone:
                 place.slots.give_back(place)
-                tags = place.slots.finish_tags
-                tags[team] = tags.get(team, 0.0) - place.amount / self.weight(team)
+                place.slots.share.give_back(team, place.amount / self.weight(team))
 
     def occupy(self, turn: Turn, ends_s: Callable[[Slots], float]) -> None:
         """Take up what an earlier process or policy gave out. ends_s: when a place in an account comes back."""

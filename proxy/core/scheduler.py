@@ -17,6 +17,7 @@ from proxy.core.looks import Crowds, Look, kind, never_fits
 from proxy.core.pauses import Gates
 from proxy.core.purse import BOUNDLESS, Purse
 from proxy.core.rates import Rates
+from proxy.core.shares import MoneyShares
 from proxy.core.turns import Block, Held, Round, Turn, Waiter
 
 
@@ -29,6 +30,7 @@ class Scheduler:
         self.gates: Final = Gates()
         self._lanes = Lanes()
         self._crowds: Final[Crowds] = {}
+        self._shares: Final = MoneyShares()
         self._arrivals: Final = count(1)
 
     def __len__(self) -> int:
@@ -57,10 +59,7 @@ class Scheduler:
         refusal = purse.judge(waiter) if waiter.credits else None
         if refusal is not None and refusal.why is Why.BUSY:
             return None
-        turn = self._start(waiter)
-        if waiter.credits and refusal is None:
-            purse.promise(waiter)
-        return turn
+        return self._start(waiter, purse if refusal is None else None)
 
     def _number(self, waiter: Waiter) -> None:
         waiter.seq = waiter.seq or next(self._arrivals)
@@ -73,7 +72,9 @@ class Scheduler:
             or self.gates.looked(waiter.gates, waiter.team) is not None
         )
 
-    def _start(self, waiter: Waiter) -> Turn:
+    def _start(self, waiter: Waiter, purse: Purse | None) -> Turn:
+        if waiter.credits and purse is not None:
+            self._shares.take(purse.promise(waiter), waiter.team, waiter.credits / self.rates.weight(waiter.team))
         waiter.looks = self.gates.pass_through(waiter.gates, waiter.team)
         turn = self.rates.start(waiter.id, waiter.draw, waiter.tokens, waiter.wants, waiter.looks)
         if self._lanes.count and any(slots.refuses and slots.used >= slots.capacity for slots, _ in waiter.wants):
@@ -144,20 +145,27 @@ class Scheduler:
         now_s = self.rates.at(now_s)
         if not self._lanes.count:
             return Round((), (), inf)
-        look = Look(self._lanes, self._crowds, self.gates, now_s, purse)
-        look.run(self._start)
-        refused = [*look.refused, *self._late(now_s)]
+        look = Look(self._lanes, self._crowds, self.gates, self._shares, now_s=now_s, purse=purse)
+        look.run(lambda waiter: self._start(waiter, purse))
+        refused = [*look.refused, *self._late(now_s, purse)]
         again_s = inf
         if self._lanes.count:
             again_s = min(look.again_s, self._lanes.next_deadline_s(), self.rates.again_s())
         return Round(look.started, refused, again_s)
 
-    def _late(self, now_s: float) -> Iterator[Waiter]:
+    def _late(self, now_s: float, purse: Purse) -> Iterator[Waiter]:
         for waiter in self._lanes.late(now_s):
             # One that never came to the head of its lane has not been looked at.
-            waiter.block = waiter.block or self.predicted(waiter, now_s)
+            waiter.block = waiter.block or self._holds_up(waiter, now_s, purse)
             self.leave(waiter)
             yield waiter
+
+    def _holds_up(self, waiter: Waiter, now_s: float, purse: Purse) -> Block:
+        """What a call waits for that nobody has looked at yet."""
+        block = self.predicted(waiter, now_s)
+        if block.at_s > now_s or not waiter.credits or (refusal := purse.judge(waiter)) is None:
+            return block
+        return Block(Held.BUDGET if refusal.why is Why.BUSY else Held.MONEY, refusal=refusal)
 
     # --- changes from outside ---
 

@@ -14,6 +14,7 @@ from math import ceil, inf
 from typing import Final
 
 from proxy.core.limits import Counts, Each, Excess, Rate
+from proxy.core.shares import Share
 
 GUARD_MAX_S: Final = 1.0
 GUARD_SHARE: Final = 1 / 4
@@ -70,7 +71,7 @@ class Slots:
     span_s:   how long a place is taken at least: inf for what is counted while it is open.
     guard_s:  how long after its last byte a call may still be counted.
     told:     the account as header lines tell it.
-    start_tag, finish_tags: the virtual clock that shares are kept by, in units of this rate over weight.
+    share:    the virtual clock by which teams share it, in units of this rate over weight.
     """
 
     rate: Rate
@@ -83,8 +84,7 @@ class Slots:
     first: int = 0
     waiting: dict[str, int] = field(default_factory=dict)
     queued: int = 0
-    start_tag: float = 0.0
-    finish_tags: dict[str, float] = field(default_factory=dict)
+    share: Share = field(default_factory=Share)
     grows_s: float = inf
     span_s: float = field(init=False)
     guard_s: float = field(init=False)

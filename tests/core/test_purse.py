@@ -26,10 +26,11 @@ TOTAL = Budget("total", 100, Calendar(Per.TOTAL))
 class Till:
     """A scheduler and the books, in virtual time; what was let go pays when it is told to."""
 
-    def __init__(self, *budgets, rates=(), begins_s=0.0):
+    def __init__(self, *budgets, rates=(), weights=None, begins_s=0.0):
         self.books = Projection(accounts=Accounts(budgets))
-        self.scheduler = Scheduler(rates)
+        self.scheduler = Scheduler(rates, weights)
         self.begins_s, self.now_s, self.count = begins_s, 0.0, 0
+        self.turns = {}
         self.going = {}  # let go, by number: (waiter, turn)
         self.refused = []
         self.again_s = inf
@@ -45,10 +46,10 @@ class Till:
     def purse(self):
         return Purse(self.accounts, self.wall_s)
 
-    def ask(self, amount, key="k", team="red", route="chat", tokens=0):
+    def ask(self, amount, key="k", team="red", route="chat", tokens=0, patience_s=inf):
         self.count += 1
         draw = Draw(Facts(team, key, route), "m", spends=True)
-        waiter = Waiter(f"w{self.count}", draw, inf, tokens, credits=amount)
+        waiter = Waiter(f"w{self.count}", draw, self.now_s + patience_s, tokens, credits=amount)
         answer = self.scheduler.ask(waiter, self.now_s, self.purse())
         if isinstance(answer, Turn):
             self.going[waiter.id] = (waiter, answer)
@@ -68,6 +69,7 @@ class Till:
     def pay(self, waiter):
         """The hold of one that was let go; why it is refused."""
         _, turn = self.going.pop(waiter.id)
+        self.turns[waiter.id] = turn
         step = self.books.dated(Hold(waiter.id, waiter.draw.facts, Credits(waiter.credits), self.wall_s))
         if self.books.apply(step) is Outcome.OK:
             return None
@@ -166,6 +168,67 @@ def test_one_that_leaves_after_it_was_let_go_leaves_the_money_to_the_next():
     _, turn = till.going.pop(first.id)
     till.give_back(turn)
     assert till.look() == [second]
+
+
+CALM = Rate("calm", Counts.IN_FLIGHT, 50, 0.0, RateMatch(Match(team="blue")))
+WIDE = Rate("wide", Counts.REQUESTS, 10**6, 1.0, RateMatch(Match(team="blue")))
+EACH = Rate("each", Counts.REQUESTS, 10**6, 60.0, each=Each.TEAM)
+MANY = Rate("tokens", Counts.TOKENS, 10**9, 60.0, RateMatch(Match(team="red")))
+
+
+def compete(till, callers, amounts, rounds=1500):
+    """Let so many callers of each team ask again as soon as their call has ended; how often each was let go."""
+    names, let_go, open_ = {}, Counter(), []
+
+    def ask(team, caller):
+        # Some callers of a team share a lane, and some have one of their own.
+        waiter = till.ask(amounts[team], key=f"{team}{caller % 3}", team=team)
+        names[waiter.id] = (team, caller)
+
+    for team, count in callers.items():
+        for caller in range(count):
+            ask(team, caller)
+    for _ in range(rounds):
+        for waiter, _ in list(till.going.values()):
+            assert till.pay(waiter) is None
+            let_go[waiter.team] += 1
+            open_.append(waiter)
+        done = open_.pop(0)
+        till.scheduler.closed(till.turns.pop(done.id), till.now_s)
+        till.end(done)
+        ask(*names.pop(done.id))
+    return let_go
+
+
+@pytest.mark.parametrize("rates", [(), (CALM,), (WIDE,), (EACH,), (CALM, MANY), (WIDE, EACH, MANY)])
+@pytest.mark.parametrize(("blue", "red"), [(1, 1), (1, 4), (3, 1)])
+def test_teams_share_a_budget_by_weight_whatever_rates_they_have_besides(rates, blue, red):
+    till = Till(Budget("b", 4, Calendar(Per.TOTAL)), rates=rates, weights={"blue": blue, "red": red})
+    let_go = compete(till, {"blue": 8, "red": 8}, {"blue": 1, "red": 1})
+    assert let_go["blue"] / let_go.total() == pytest.approx(blue / (blue + red), abs=0.05)
+
+
+def test_what_teams_share_is_credits():
+    till = Till(Budget("b", 12, Calendar(Per.TOTAL)), rates=(CALM,))
+    let_go = compete(till, {"blue": 8, "red": 8}, {"blue": 1, "red": 3})
+    assert let_go["blue"] / let_go["red"] == pytest.approx(3.0, rel=0.1)
+
+
+def test_a_single_caller_has_its_turn_among_many():
+    till = Till(Budget("b", 4, Calendar(Per.TOTAL)), rates=(CALM,))
+    let_go = compete(till, {"blue": 1, "red": 30}, {"blue": 1, "red": 1})
+    assert let_go["blue"] >= 1500 / 10
+
+
+def test_one_that_never_came_to_the_head_of_its_lane_hears_that_it_waited_for_money():
+    till = Till(TOTAL)
+    till.pay(till.ask(100))
+    till.ask(100)
+    second = till.ask(100, patience_s=1.0)
+    till.now_s = 1.0
+    till.look()
+    assert till.refused == [second]
+    assert (second.block.held, second.block.refusal.budget.name) == (Held.BUDGET, "total")
 
 
 @pytest.mark.parametrize(("window", "opens_s"), [(Sliding(60.0), 60.0), (Calendar(Per.HOUR), HOUR_S)])
