@@ -176,13 +176,15 @@ EACH = Rate("each", Counts.REQUESTS, 10**6, 60.0, each=Each.TEAM)
 MANY = Rate("tokens", Counts.TOKENS, 10**9, 60.0, RateMatch(Match(team="red")))
 
 
-def compete(till, callers, amounts, rounds=1500):
-    """Let so many callers of each team ask again as soon as their call has ended; how often each was let go."""
+def compete(till, callers, amounts, lanes=3, rounds=1500):
+    """Let so many callers of each team ask again as soon as their call has ended; how often each was let go.
+
+    lanes: among how many a team's callers are spread.
+    """
     names, let_go, open_ = {}, Counter(), []
 
     def ask(team, caller):
-        # Some callers of a team share a lane, and some have one of their own.
-        waiter = till.ask(amounts[team], key=f"{team}{caller % 3}", team=team)
+        waiter = till.ask(amounts[team], key=f"{team}{caller % lanes}", team=team)
         names[waiter.id] = (team, caller)
 
     for team, count in callers.items():
@@ -206,6 +208,23 @@ def test_teams_share_a_budget_by_weight_whatever_rates_they_have_besides(rates, 
     till = Till(Budget("b", 4, Calendar(Per.TOTAL)), rates=rates, weights={"blue": blue, "red": red})
     let_go = compete(till, {"blue": 8, "red": 8}, {"blue": 1, "red": 1})
     assert let_go["blue"] / let_go.total() == pytest.approx(blue / (blue + red), abs=0.05)
+
+
+@pytest.mark.parametrize(("blue", "red"), [(1, 4), (4, 1)])
+def test_calls_whose_lane_is_a_new_one_have_no_more_than_their_share(blue, red):
+    till = Till(Budget("b", 4, Calendar(Per.TOTAL)), rates=(CALM,), weights={"blue": blue, "red": red})
+    let_go = compete(till, {"blue": 12, "red": 12}, {"blue": 1, "red": 1}, lanes=12)
+    assert let_go["blue"] / let_go.total() == pytest.approx(blue / (blue + red), abs=0.05)
+
+
+def test_calls_of_one_team_go_in_the_order_they_came_whichever_budget_held_them_up():
+    till = Till(Budget("shared", 60, Calendar(Per.TOTAL)), Budget("each", 50, Calendar(Per.TOTAL), each=Each.KEY))
+    first, second, large = till.ask(40, key="a"), till.ask(20, key="a"), till.ask(50, key="a")
+    till.pay(first)
+    late = till.ask(40, key="b")
+    assert till.end(first) == [second]
+    assert large.lane is not None
+    assert late.lane is not None, "what it wants the large one waits for"
 
 
 def test_what_teams_share_is_credits():
