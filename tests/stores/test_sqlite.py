@@ -21,6 +21,7 @@ from proxy.core.riders import Begin, Finish, Own, Promise, Turn
 from proxy.core.windows import Calendar, Per
 from proxy.stores.ledger.contract import LedgerUnavailable
 from proxy.stores.ledger.sqlite import ROWS_A_TURN, CannotOpen, SqliteLedger, _in_turns
+from proxy.units import Credits
 from tests.core.test_ledger import CRASH, step_of
 from tests.stores.test_contract import BUDGETS, NOW_S, RED
 from tests.stories import rows
@@ -479,3 +480,16 @@ async def test_a_backup_is_whole_and_the_owners_alone_and_never_over_a_file(tmp_
     copy = await SqliteLedger.open(path, now_s=1.0)
     assert (copy.unknown, list(await copy.verify())) == ({"a"}, [])
     await copy.close()
+
+
+async def test_a_step_that_nobody_can_take_keeps_nobody_waiting(tmp_path):
+    """A fault of ours in one step is told to all who wait for that commit, and the next one is taken."""
+    home = await SqliteLedger.open(tmp_path / "ledger.db", BUDGETS, now_s=NOW_S)
+    odd = Hold("odd", RED, Credits(5), None)
+    waits = [home.submit([odd]), home.submit([Hold("beside", RED, Credits(5), NOW_S)])]
+    for wait in waits:
+        with pytest.raises(LedgerUnavailable):
+            await wait
+    assert await home.apply([Hold("next", RED, Credits(5), NOW_S)]) == [Outcome.OK]
+    assert home.projection.accounts.used(BUDGETS[0], (), NOW_S) == (0, 5)
+    await home.close()

@@ -141,7 +141,7 @@ class SqliteLedger:
                 self._decide(batch)
                 if pushed or len(self._later) > LATER_MAX or any(soon for _, _, soon in batch):
                     await self._commit()
-            except (sqlite3.Error, ValueError) as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, nobody may wait for ever
                 # Memory may be ahead of the file now: nothing is decided on it any more.
                 self._stale = True
                 for future in [*(future for _, future, _ in batch), *(future for _, future, _ in self._later)]:
