@@ -290,6 +290,11 @@ class Accounts:
         opens = [_reopens(account, asked - account.free, at_s) for account in short]
         return {account: inf if at_s is None else at_s for account, at_s in zip(short, opens, strict=True)}
 
+    def drawn_by(self, facts: Facts, at_s: float) -> list[Account]:
+        """The accounts that a call draws on."""
+        self._now_s = at_s = max(at_s, self._now_s)
+        return [account for _, _, account in self._places(facts, at_s)]
+
     def promise(self, hold: str, facts: Facts, amount: int, at_s: float) -> list[Account]:
         """Let nobody else have what a call was let go for, until its hold is judged or it is taken back.
 

@@ -101,7 +101,7 @@ class Look:
                 self._asleep.append(crowd)
         loose: dict[Share | None, Crowd] = {}
         for lane in self._lanes.restless:
-            share = _share(lane)
+            share = self._share(lane)
             loose.setdefault(share, Crowd(share)).push(lane)
             self._remember(lane)
         self._lanes.restless.clear()
@@ -161,6 +161,16 @@ class Look:
                 crowd, elder.crowd = elder.crowd, None
                 return crowd, elder
         return None
+
+    def _share(self, lane: Lane) -> Share | None:
+        """Where its team's claim is kept: in what held it up last, else in what will, as far as is known."""
+        if lane.share is not None:
+            return lane.share
+        if lane.head.credits and (share := self._shares.ahead(self._purse.accounts(lane.head), lane.team)) is not None:
+            return share
+        tight: Iterable[Slots] = (slots for slots, _ in lane.head.wants if slots.rate.acts)
+        slots = min(tight, key=lambda one: (one.capacity - one.used) / max(1, one.amount), default=None)
+        return slots.share if slots is not None else None
 
     def _in_vain(self, waiter: Waiter) -> bool:
         """Whether somebody before it asked for no more in vain, or has a pause in its way as all have."""
@@ -280,15 +290,6 @@ class Look:
 
 def _comes(slots: Slots | None) -> bool:
     return slots is not None and next(slots.coming(), None) is not None
-
-
-def _share(lane: Lane) -> Share | None:
-    """Where its team's claim is kept: in what held it up last, or else in the rate that is nearest to being full."""
-    if lane.share is not None:
-        return lane.share
-    tight: Iterable[Slots] = (slots for slots, _ in lane.head.wants if slots.rate.acts)
-    slots = min(tight, key=lambda one: (one.capacity - one.used) / max(1, one.amount), default=None)
-    return slots.share if slots is not None else None
 
 
 def kind(slots: Slots) -> Held:

@@ -25,6 +25,10 @@ class Purse:
         """Why a call's hold does not fit now, or is not its turn; None where it may go."""
         return self._accounts.judge(waiter.draw.facts, waiter.credits, self._wall_s, self._kept)
 
+    def accounts(self, waiter: Waiter) -> list[Account]:
+        """The accounts that it draws on."""
+        return self._accounts.drawn_by(waiter.draw.facts, self._wall_s)
+
     def promise(self, waiter: Waiter) -> list[Account]:
         """The call is let go: what it may cost is nobody else's. The accounts it may cost it in."""
         return self._accounts.promise(waiter.id, waiter.draw.facts, waiter.credits, self._wall_s)

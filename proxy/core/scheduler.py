@@ -6,6 +6,7 @@ instants are seconds of one clock that never goes back; `now_s` is always an arg
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import count
 from math import inf
 from typing import Final
@@ -54,9 +55,11 @@ class Scheduler:
             if (never := never_fits(slots, amount, now_s)) is not None:
                 return never
             fits = False
-        if not fits or self.gates.opens_s(waiter.gates, now_s) > now_s or self._passes_over(waiter):
-            return None
         refusal = purse.judge(waiter) if waiter.credits else None
+        if not fits or self.gates.opens_s(waiter.gates, now_s) > now_s or self._passes_over(waiter):
+            # In a lane it could stand behind others for as long as they wait, only to hear the same.
+            used_up = refusal is not None and refusal.why is not Why.BUSY
+            return Block(Held.MONEY, refusal=refusal) if used_up else None
         if refusal is not None and refusal.why is Why.BUSY:
             return None
         return self._start(waiter, purse if refusal is None else None)
@@ -147,11 +150,14 @@ class Scheduler:
             return Round((), (), inf)
         look = Look(self._lanes, self._crowds, self.gates, self._shares, now_s=now_s, purse=purse)
         look.run(lambda waiter: self._start(waiter, purse))
-        refused = [*look.refused, *self._late(now_s, purse)]
+        late = list(self._late(now_s, purse))
         again_s = inf
-        if self._lanes.count:
+        if late and self._lanes.count:
+            # What was kept for them is free.
+            again_s = now_s
+        elif self._lanes.count:
             again_s = min(look.again_s, self._lanes.next_deadline_s(), self.rates.again_s())
-        return Round(look.started, refused, again_s)
+        return Round(look.started, [*look.refused, *late], again_s)
 
     def _late(self, now_s: float, purse: Purse) -> Iterator[Waiter]:
         for waiter in self._lanes.late(now_s):
@@ -163,9 +169,14 @@ class Scheduler:
     def _holds_up(self, waiter: Waiter, now_s: float, purse: Purse) -> Block:
         """What a call waits for that nobody has looked at yet."""
         block = self.predicted(waiter, now_s)
-        if block.at_s > now_s or not waiter.credits or (refusal := purse.judge(waiter)) is None:
+        if block.at_s > now_s or not waiter.credits or waiter.lane is None:
             return block
-        return Block(Held.BUDGET if refusal.why is Why.BUSY else Held.MONEY, refusal=refusal)
+        if (refusal := purse.judge(waiter)) is not None:
+            return Block(Held.BUDGET if refusal.why is Why.BUSY else Held.MONEY, refusal=refusal)
+        first = waiter.lane.head.block
+        if first is not None and first.refusal is not None:
+            return Block(Held.BUDGET, refusal=replace(first.refusal, asked=waiter.credits))
+        return block
 
     # --- changes from outside ---
 

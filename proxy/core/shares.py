@@ -52,6 +52,14 @@ class MoneyShares:
             share = self._shares[key] = Share()
         return share
 
+    def ahead(self, accounts: Iterable[Account], team: str) -> Share | None:
+        """Of these accounts the clock on which a team has had most; None where nobody has waited for any of them."""
+        if not self._shares:
+            return None
+        found = [self._shares.get((account.budget.name, account.group)) for account in accounts]
+        waited = [share for share in found if share is not None]
+        return max(waited, key=lambda share: share.claim(team) - share.start_tag, default=None)
+
     def take(self, accounts: Iterable[Account], team: str, credits_over_weight: float) -> None:
         """A call of the team is let go for what it may cost in these accounts; in units of 1e-8 credit over weight."""
         if self._shares:

@@ -26,8 +26,7 @@ def over_budget(refusal: Refusal) -> ProxyError:
         Why.NEVER: f"{name} is {credit_text(refusal.amount)} credits in all and {most}; ask for less output.",
         Why.EXHAUSTED: f"{name} has {credit_text(left)} of {credit_text(refusal.amount)} credits left and {most}."
         f"{reopens}",
-        Why.BUSY: f"{name} has {credit_text(left)} credits free while other calls run or wait before this one, and "
-        f"{most}; try again soon.",
+        Why.BUSY: f"{name} has {credit_text(left)} credits free{_busy(left, refusal.asked)}; {most}; try again soon.",
     }[refusal.why]
     figures: dict[str, Any] = {
         "limit": refusal.budget.name,
@@ -42,6 +41,10 @@ def over_budget(refusal: Refusal) -> ProxyError:
         resets_at_s=refusal.reopens_s if refusal.why is Why.EXHAUSTED else None,
         data=figures,
     )
+
+
+def _busy(left: int, asked: int) -> str:
+    return " while other calls run" if left < asked else ", and calls before this one wait for them"
 
 
 def limits_of(facts: Facts, accounts: Accounts, at_s: float) -> list[dict[str, Any]]:

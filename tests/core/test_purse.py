@@ -53,6 +53,9 @@ class Till:
         answer = self.scheduler.ask(waiter, self.now_s, self.purse())
         if isinstance(answer, Turn):
             self.going[waiter.id] = (waiter, answer)
+        elif answer is not None:
+            waiter.block = answer
+            self.refused.append(waiter)
         else:
             self.scheduler.join(waiter, self.now_s)
         self.look()
@@ -215,6 +218,52 @@ def test_calls_whose_lane_is_a_new_one_have_no_more_than_their_share(blue, red):
     till = Till(Budget("b", 4, Calendar(Per.TOTAL)), rates=(CALM,), weights={"blue": blue, "red": red})
     let_go = compete(till, {"blue": 12, "red": 12}, {"blue": 1, "red": 1}, lanes=12)
     assert let_go["blue"] / let_go.total() == pytest.approx(blue / (blue + red), abs=0.05)
+
+
+def test_a_team_has_no_more_by_opening_lanes():
+    """A call of a new kind comes just when money is free and nobody has looked."""
+    till = Till(Budget("b", 4, Calendar(Per.TOTAL)), weights={"blue": 0.1, "red": 1})
+    for number in range(20):
+        till.ask(1, key=f"r{number % 3}", team="red")
+        till.ask(1, key="b", team="blue")
+    let_go, open_ = Counter(), []
+    for number in range(300):
+        for waiter, _ in list(till.going.values()):
+            till.pay(waiter)
+            let_go[waiter.team] += 1
+            open_.append(waiter)
+        done = open_.pop(0)
+        till.books.apply(Settle(done.id, Charge(Credits(0), Basis.USAGE), Ending.ANSWERED, till.wall_s))
+        till.ask(1, key=f"new {number}", team="blue")
+        till.ask(1, key=f"r{number % 3}", team="red")
+    assert let_go["blue"] / let_go.total() == pytest.approx(1 / 11, abs=0.05)
+
+
+def test_what_was_kept_for_one_that_gives_up_goes_to_the_next_at_once():
+    till = Till(TOTAL)
+    till.pay(till.ask(80))
+    till.ask(100, key="large", patience_s=1.0)
+    small = till.ask(10, key="small")
+    assert small.lane is not None
+    till.now_s = till.again_s
+    till.look()
+    assert till.again_s == till.now_s == 1.0
+    assert till.look() == [small]
+
+
+@pytest.mark.parametrize(("amount", "why"), [(101, Why.NEVER), (50, Why.EXHAUSTED)])
+def test_one_that_will_never_have_it_hears_so_although_others_wait_before_it(amount, why):
+    till = Till(TOTAL)
+    spent, open_ = till.ask(60), till.ask(40)
+    till.pay(spent)
+    till.pay(open_)
+    till.end(spent, 60)
+    waits = till.ask(20)
+    assert waits.lane is not None
+    answer = till.scheduler.ask(
+        Waiter("w", Draw(Facts("red", "k", "chat"), "m", spends=True), inf, credits=amount), till.now_s, till.purse()
+    )
+    assert (answer.held, answer.refusal.why) == (Held.MONEY, why)
 
 
 def test_calls_of_one_team_go_in_the_order_they_came_whichever_budget_held_them_up():
