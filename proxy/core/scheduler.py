@@ -6,7 +6,6 @@ instants are seconds of one clock that never goes back; `now_s` is always an arg
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from itertools import count
 from math import inf
 from typing import Final
@@ -169,14 +168,9 @@ class Scheduler:
     def _holds_up(self, waiter: Waiter, now_s: float, purse: Purse) -> Block:
         """What a call waits for that nobody has looked at yet."""
         block = self.predicted(waiter, now_s)
-        if block.at_s > now_s or not waiter.credits or waiter.lane is None:
+        if block.at_s > now_s or not waiter.credits or (refusal := purse.judge(waiter)) is None:
             return block
-        if (refusal := purse.judge(waiter)) is not None:
-            return Block(Held.BUDGET if refusal.why is Why.BUSY else Held.MONEY, refusal=refusal)
-        first = waiter.lane.head.block
-        if first is not None and first.refusal is not None:
-            return Block(Held.BUDGET, refusal=replace(first.refusal, asked=waiter.credits))
-        return block
+        return Block(Held.BUDGET if refusal.why is Why.BUSY else Held.MONEY, refusal=refusal)
 
     # --- changes from outside ---
 
