@@ -129,6 +129,7 @@ class Gateway:
         try:
             call, found = await self._admitted(request, target, seen)
             asked = self._asked(call, request.headers.get("x-emulator-fault"), seen)
+            seen.judged_s = self.world.clock.now_s()
             answer = self._answer(call, found, asked)
         except Refused as refused_:
             return script_of(refused_.answer)

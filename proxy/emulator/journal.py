@@ -22,6 +22,7 @@ class Seen:
 
     target:         as it stood on the request line.
     body:           the request body, None above `BODY_KEPT_BYTES`.
+    judged_s:       when its limits were looked at, by the emulator's clock; None where it did not come so far.
     charged:        units of 1e-8 credit taken from the member.
     answered_bytes: body bytes handed to the socket.
     caller_gone:    the caller closed before the answer ended.
@@ -38,6 +39,7 @@ class Seen:
     key: str | None = None
     member: str | None = None
     status: int | None = None
+    judged_s: float | None = None
     charged: int = 0
     faults: list[str] = field(default_factory=list)
     answered_bytes: int = 0
@@ -70,6 +72,7 @@ class Seen:
             "key": self.key,
             "member": self.member,
             "status": self.status,
+            "judged_s": self.judged_s,
             "charged_credits": credit_text(self.charged),
             "faults": self.faults,
             "answered_bytes": self.answered_bytes,

@@ -19,6 +19,19 @@ async def test_a_request_is_remembered_as_it_came(api):
     assert not seen.caller_gone
 
 
+async def test_a_request_tells_when_its_limits_were_looked_at(emulated):
+    async with emulated(amount_scale=1 / 120) as api:
+        for _ in range(2):
+            await api.get("credits/")
+            api.clock.forward(5.0)
+        await api.get("credits/", key=None)
+        assert [(seen.status, seen.judged_s) for seen in api.gateway.journal] == [
+            (200, 1000.0),
+            (429, 1005.0),
+            (401, None),
+        ]
+
+
 async def test_a_long_body_is_remembered_by_its_digest_only(api):
     await api.call("POST", "chat/completions/", data=b" " * 65_537)
     assert (api.gateway.journal[0].body, api.gateway.journal[0].body_bytes) == (None, 65_537)
