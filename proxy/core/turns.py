@@ -54,7 +54,7 @@ class Turn:
     """A place under every rate the call draws on.
 
     counted_s: latest instant at which the gateway may have counted the call, inf until it is known.
-    written_s: when the last byte of the request was written, inf until it was.
+    written_s: when the last byte of the request was with the gateway at the latest, inf until that is known.
     open:      the call is not over.      gates: those that this call looks behind.
     lasts:     a rate with a window counts it, so a restart has to know of it.
     """

@@ -17,7 +17,7 @@ class Admitted:
         self.turn: Final = turn
 
     def written(self) -> None:
-        """The last byte of the request was written."""
+        """The last byte of the request is with the gateway, as far as the system tells."""
         self._queue.written(self.turn)
 
     def counted(self) -> None:

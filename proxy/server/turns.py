@@ -182,7 +182,7 @@ class Queue:
     # --- what happens to turns ---
 
     def written(self, turn: Turn) -> None:
-        """The last byte of the request was written."""
+        """The last byte of the request is with the gateway, as far as the system tells."""
         self.scheduler.rates.written(turn, self.now_s())
         self.changed()
 

@@ -24,6 +24,7 @@ from aiohttp.streams import StreamReader
 from yarl import URL
 
 from proxy.core.ledger import Ending
+from proxy.server.departure import Departure
 
 STREAM_LIMIT: Final = 64 * 1024
 """Bytes the library buffers of one answer before it stops reading from the gateway."""
@@ -207,7 +208,7 @@ class Upstream:
     async def send(self, out: Outgoing, written: Callable[[], None] | None = None) -> Answer:
         """Send a request and wait for the head of its answer. Raises UpstreamFault.
 
-        written: told when the last byte was.
+        written: told when the last byte is with the gateway, unless its answer begins before.
         """
         try:
             head = self._head(out)
@@ -247,16 +248,16 @@ class Upstream:
         protocol.set_response_params(read_until_eof=True, read_bufsize=STREAM_LIMIT)
         patience = Patience(self._loop, self._read_s, protocol.set_exception)
         writer = StreamWriter(protocol, self._loop)
+        departure = Departure(written)
         writing = None
         try:
             if len(body) <= PIECE:
                 await writer.write(head + body, drain=False)
                 patience.since_s = time.monotonic()
-                if written is not None:
-                    written()
+                departure.begin(writer.transport)
             else:
                 # The gateway may refuse a body before it has all of it, so both go on at once.
-                writing = self._loop.create_task(_write(writer, head, body, patience, written))
+                writing = self._loop.create_task(_write(writer, head, body, patience, departure))
             while True:
                 message, content = await protocol.read()
                 if message.code >= 200 or message.code == 101:
@@ -267,6 +268,8 @@ class Upstream:
             if writing is not None:
                 writing.cancel()
             raise
+        finally:
+            departure.stop()
 
     async def close(self) -> None:
         """Close every connection."""
@@ -279,9 +282,7 @@ class UnsafeHeader(ValueError):
     """A line break where none may be; nothing was sent."""
 
 
-async def _write(
-    writer: StreamWriter, head: bytes, body: bytes, patience: Patience, written: Callable[[], None] | None
-) -> None:
+async def _write(writer: StreamWriter, head: bytes, body: bytes, patience: Patience, departure: Departure) -> None:
     """Send a large body. A connection that breaks meanwhile tells its reader, so nobody has to be told here."""
     with contextlib.suppress(aiohttp.ClientError, OSError):
         await writer.write(head)
@@ -290,5 +291,4 @@ async def _write(
             await writer.write(rest[at : at + PIECE])
             await writer.drain()
         patience.since_s = time.monotonic()
-        if written is not None:
-            written()
+        departure.begin(writer.transport)
