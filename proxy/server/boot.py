@@ -6,6 +6,7 @@ another, every earlier row counts as one of an earlier start, which only lengthe
 
 import time
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,10 @@ _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 LONG_S: Final = 3600.0
 """Of windows above an hour the wall clock is believed across a start of the machine: otherwise a day begins anew."""
+
+
+SET_S: Final = 1.0
+"""By how much the clock on the wall has to gain at once: less is what keeps it exact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,22 @@ class Boot:
             return max(-GUARD_MAX_S, since_s - boot_s)
         # It was before this start of the machine; how long before, only the wall clock can say.
         return max(since_s, now_s - wall_s) if window_s > LONG_S else since_s
+
+
+class SetForward:
+    """Notices that the clock on the wall was set forward: what was dated before looks older than it is from then on."""
+
+    def __init__(self) -> None:
+        self._ahead_s = inf
+        self._at_s = -inf
+
+    def ago_s(self, wall_s: float, since_s: float) -> float:
+        """How long ago that was, inf where it never was. since_s: what `Boot.since_s()` says at the same instant."""
+        ahead_s = wall_s - since_s
+        if ahead_s > self._ahead_s + SET_S:
+            self._at_s = since_s
+        self._ahead_s = ahead_s
+        return since_s - self._at_s
 
 
 def this_boot() -> Boot:

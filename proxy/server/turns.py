@@ -22,7 +22,7 @@ from proxy.core.slots import Slots
 from proxy.core.turns import Block, Held, Turn, Waiter
 from proxy.observe.metrics import Metrics
 from proxy.server.books import Books
-from proxy.server.boot import Boot
+from proxy.server.boot import Boot, SetForward
 from proxy.server.budgets import over_budget
 from proxy.server.earlier import Earlier
 from proxy.server.waits import queue_full, refused
@@ -58,6 +58,7 @@ class Queue:
         self._soon: asyncio.Handle | None = None
         self._watching: asyncio.Task[None] | None = None
         self._taken = 0
+        self._set: Final = SetForward()
         self._began_s: Final = self.now_s()
 
     now_s = staticmethod(time.monotonic)
@@ -170,13 +171,16 @@ class Queue:
     def _rows(self, turn: Turn, hold: OpenHold | None) -> list[Rider]:
         if not turn.lasts:
             return []
-        draw, at_s = turn.draw, self._wall()
+        draw, at_s, since_s = turn.draw, self._wall(), self._boot.since_s()
         said = (turn.id, draw.facts, draw.reserves, draw.spends, turn.tokens, at_s)
-        rows: list[Rider] = [Row(*said, self._boot.id, self._boot.since_s(), hold.id if hold else None)]
+        rows: list[Rider] = [Row(*said, self._boot.id, since_s, hold.id if hold else None)]
         self._taken += 1
+        set_ago_s = self._set.ago_s(at_s, since_s)
         if self._taken % FORGET_EVERY == 0:
-            longest_s = max(rate.window_s for rate in self.scheduler.rates.rates)
-            rows.append(Forget(Shelf.TURNS, at_s - 2 * longest_s))
+            kept_s = 2 * max(rate.window_s for rate in self.scheduler.rates.rates)
+            # What a clock that was set makes look old may still count, until it is that old.
+            if set_ago_s >= kept_s:
+                rows.append(Forget(Shelf.TURNS, at_s - kept_s))
         return rows
 
     # --- what happens to turns ---

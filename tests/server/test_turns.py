@@ -24,7 +24,7 @@ from proxy.observe.metrics import Metrics
 from proxy.server import reconciler
 from proxy.server.books import Books
 from proxy.server.boot import Boot
-from proxy.server.turns import WATCH_S, Queue
+from proxy.server.turns import FORGET_EVERY, WATCH_S, Queue
 from proxy.stores.ledger.memory import MemoryLedger
 from proxy.units import Credits
 from tests.proxies import CHAT, KEY, proxied
@@ -506,6 +506,49 @@ async def test_a_process_that_is_held_up_while_it_takes_up_old_turns_gives_no_pl
     (slots,) = room.scheduler.rates.all_slots(now_s)
     assert slots.used == 4
     assert all(place.ends_s - now_s >= slots.span_s - passed_s for place in slots.ending)
+
+
+async def test_rows_that_a_clock_set_forward_makes_look_old_are_kept_until_they_are():
+    store, rules = MemoryLedger(), policy(rate(amount=10_000, window_s=60.0))
+
+    class Clocks(Boot):
+        since, wall = 0.0, 0.0
+
+        @classmethod
+        def since_s(cls):
+            return cls.since
+
+        @classmethod
+        def wall_s(cls):
+            return cls.wall
+
+    room = Queue(rules, Books(store), Metrics(process=False), boot=Clocks("b"), wall=Clocks.wall_s, room=2**20)
+
+    async def take(name, count=1):
+        for at in range(count):
+            waiter = Waiter(f"{name}{at}", Draw(Facts("red", "k", "chat")), room.now_s() + 600.0)
+            await room.take(waiter, None, 0, lambda _: None)
+
+    async def kept():
+        return {kept.turn.id[0] for kept in await store.turns(0.0)}
+
+    await take("a")
+    Clocks.since, Clocks.wall = 1.0, 1_000_000.0
+    await take("b", FORGET_EVERY)
+    assert await kept() == {"a", "b"}, "a is a second old"
+    Clocks.since, Clocks.wall = 200.0, 1_000_199.0
+    await take("c", FORGET_EVERY)
+    assert await kept() == {"c"}, "a and b count no more"
+    Clocks.since, Clocks.wall = 300.0, 1_000_299.0
+    await take("d", FORGET_EVERY)
+    assert await kept() == {"c", "d"}, "two windows are not over yet"
+    # One that is set back makes nothing look old.
+    Clocks.since, Clocks.wall = 425.0, 1_000_420.0
+    await take("e", FORGET_EVERY)
+    assert await kept() == {"e"}
+    Clocks.since, Clocks.wall = 426.0, 421.0
+    await take("f", FORGET_EVERY)
+    assert await kept() == {"e", "f"}
 
 
 async def test_a_turn_that_could_not_be_written_is_free_again():
