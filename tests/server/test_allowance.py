@@ -171,9 +171,11 @@ async def test_the_allowance_is_used_to_the_full_without_one_429_across_a_restar
         assert statuses == {200}
         assert len(starts) == len(gateway.journal) >= 3 * LONG_AMOUNT
         # All but what it takes to start a call when its place comes back; where the machine is busy with other things
-        # and late itself, that is not for the proxy to give.
-        share, late_s = used(starts), sum(late) / len(late)
-        assert share >= 0.98 or (late_s > 0.01 and share >= 0.9), (share, late_s)
+        # and late itself, that is not for the proxy to give. It is in the moments when many start at once that it is
+        # late, a twentieth of all; a quiet one is late by a hundredth of a second then.
+        latest = sorted(late)[-(len(late) // 20) :]
+        share, late_s = used(starts), sum(latest) / len(latest)
+        assert share >= 0.98 or (late_s > 0.025 and share >= 0.9), (share, late_s)
 
 
 async def test_somebody_else_on_the_same_member_is_a_delay_and_no_error(tmp_path):
