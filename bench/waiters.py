@@ -20,8 +20,10 @@ from itertools import count
 from math import inf
 from typing import Final
 
+from proxy.core.accounts import Accounts
 from proxy.core.facts import Facts
 from proxy.core.limits import Counts, Draw, Each, Rate
+from proxy.core.purse import Purse
 from proxy.core.scheduler import Scheduler
 from proxy.core.turns import Turn, Waiter
 
@@ -31,6 +33,9 @@ WINDOWS: Final = 5
 TAKES_S: Final = 1 / 7
 SPREAD: Final = 97
 """Calls are counted at their answers, which come at so many different instants."""
+
+FREE: Final = Purse(Accounts(), 0.0)
+"""No budget stands in anybody's way."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,7 @@ def waiting(scheduler: Scheduler, kind: str, waiters: int, lanes: int) -> list[T
         lane = number % lanes
         facts = Facts(f"team {lane}", "k", "chat", f"model {lane}" if kind == "apart" else "m")
         scheduler.join(Waiter(f"w{number}", Draw(facts, "m"), inf), 0.0)
-        turns += [turn for _, turn in scheduler.look(0.0).started]
+        turns += [turn for _, turn in scheduler.look(0.0, FREE).started]
     return turns
 
 
@@ -104,7 +109,7 @@ def measured(kind: str, waiters: int, lanes: int) -> Cost:
             scheduler.rates.counted(turn, at_s)
             scheduler.closed(turn, at_s)
         began_s = time.perf_counter()
-        done = scheduler.look(now_s)
+        done = scheduler.look(now_s, FREE)
         took_s = time.perf_counter() - began_s
         looks.append(took_s)
         if not done.started:

@@ -41,7 +41,3 @@ class Purse:
         short = self._accounts.short(waiter.draw.facts, waiter.credits, self._wall_s)
         self._kept.update(short)
         return max(0.0, min(short.values(), default=inf) - self._wall_s)
-
-
-BOUNDLESS: Final = Purse(Accounts(), 0.0)
-"""Everything fits."""

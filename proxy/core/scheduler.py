@@ -15,7 +15,7 @@ from proxy.core.lanes import Lane, Lanes
 from proxy.core.limits import Draw, Rate
 from proxy.core.looks import Crowds, Look, kind, never_fits
 from proxy.core.pauses import Gates
-from proxy.core.purse import BOUNDLESS, Purse
+from proxy.core.purse import Purse
 from proxy.core.rates import Rates
 from proxy.core.shares import MoneyShares
 from proxy.core.turns import Block, Held, Round, Turn, Waiter
@@ -38,7 +38,7 @@ class Scheduler:
 
     # --- asking ---
 
-    def ask(self, waiter: Waiter, now_s: float, purse: Purse = BOUNDLESS) -> Turn | Block | None:
+    def ask(self, waiter: Waiter, now_s: float, purse: Purse) -> Turn | Block | None:
         """A turn where there is room and nobody is passed over; why never; None: join the queue.
 
         Where a budget is used up there is a turn all the same: whoever takes the hold refuses it.
@@ -142,7 +142,7 @@ class Scheduler:
 
     # --- deciding ---
 
-    def look(self, now_s: float, purse: Purse = BOUNDLESS) -> Round:
+    def look(self, now_s: float, purse: Purse) -> Round:
         """Start whoever can start now, in the order of shares, and send away those whose time is up."""
         now_s = self.rates.at(now_s)
         if not self._lanes.count:

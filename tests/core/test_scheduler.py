@@ -8,12 +8,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from proxy.core.ledger import Facts
+from proxy.core.accounts import Accounts
+from proxy.core.facts import Facts
 from proxy.core.limits import Counts, Draw, Each, Excess, Match, Rate, RateMatch
+from proxy.core.purse import Purse
 from proxy.core.scheduler import Scheduler
 from proxy.core.turns import Block, Held, Turn, Waiter
 
 R, T, F = Counts.REQUESTS, Counts.TOKENS, Counts.IN_FLIGHT
+FREE = Purse(Accounts(), 0.0)
 
 
 def draw(team="red", route="chat", **more):
@@ -38,7 +41,7 @@ class Desk:
 
     def ask(self, *args, **more):
         waiter = self.waiter(*args, **more)
-        answer = self.scheduler.ask(waiter, self.now_s)
+        answer = self.scheduler.ask(waiter, self.now_s, FREE)
         if isinstance(answer, Turn):
             self._started(waiter, answer)
         elif answer is None:
@@ -50,7 +53,7 @@ class Desk:
         self.running.append((self.now_s + self.takes_s, turn))
 
     def look(self):
-        done = self.scheduler.look(self.now_s)
+        done = self.scheduler.look(self.now_s, FREE)
         for waiter, turn in done.started:
             self._started(waiter, turn)
         return done
@@ -364,10 +367,10 @@ def test_a_place_comes_back_although_its_call_is_still_being_answered():
 def test_a_reading_of_the_clock_that_goes_back_frees_nothing_early():
     desk = Desk(rate("member", 1))
     _, turn = desk.ask()
-    desk.scheduler.look(50.0)
+    desk.scheduler.look(50.0, FREE)
     desk.scheduler.closed(turn, 3.0)
-    assert isinstance(desk.scheduler.ask(desk.waiter(), 59.0), Block | None)
-    assert isinstance(desk.scheduler.ask(desk.waiter(), 62.0), Turn)
+    assert isinstance(desk.scheduler.ask(desk.waiter(), 59.0, FREE), Block | None)
+    assert isinstance(desk.scheduler.ask(desk.waiter(), 62.0, FREE), Turn)
 
 
 def test_ten_thousand_waiters_take_a_look_like_one():
@@ -412,7 +415,7 @@ class Turns(RuleBasedStateMachine):
     def arrive(self, team, route, tokens):
         self.count += 1
         waiter = Waiter(f"w{self.count}", draw(team, route), inf, tokens)
-        answer = self.scheduler.ask(waiter, self.clock_s)
+        answer = self.scheduler.ask(waiter, self.clock_s, FREE)
         if isinstance(answer, Turn):
             self._start(waiter, answer)
         else:
@@ -469,7 +472,7 @@ class Turns(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([1.0, 50.0]))
     def the_clock_steps_back(self, seconds):
-        self.scheduler.look(self.clock_s - seconds)
+        self.scheduler.look(self.clock_s - seconds, FREE)
 
     @rule()
     def the_same_policy_is_read_again(self):
@@ -477,7 +480,7 @@ class Turns(RuleBasedStateMachine):
         self.look()
 
     def look(self):
-        done = self.scheduler.look(self.clock_s)
+        done = self.scheduler.look(self.clock_s, FREE)
         for waiter, turn in done.started:
             self.waiting.remove(waiter)
             self._start(waiter, turn)
