@@ -3,7 +3,7 @@
 from typing import Any
 
 from proxy.admin.call import Asked, Refused
-from proxy.core.accounts import Standing
+from proxy.core.account import Standing
 from proxy.core.limits import Budget
 from proxy.core.listing import listing
 from proxy.server.parts import Parts

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from proxy.admin.budgets import standing_row
-from proxy.core.accounts import Standing
+from proxy.core.account import Standing
 from proxy.core.limits import Budget, Each
 from proxy.core.runway import LATELY_S, Runway, burned, runway
 from proxy.core.spending import Total

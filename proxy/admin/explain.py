@@ -8,7 +8,7 @@ import orjson
 
 from proxy.admin.budgets import standing_row
 from proxy.admin.call import Asked, Refused
-from proxy.core.accounts import Why
+from proxy.core.account import Why
 from proxy.core.keyring import KeyState
 from proxy.core.pricing import Term, terms
 from proxy.core.slots import Slots

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 from math import inf
 from typing import Final
 
-from proxy.core.accounts import Accounts, Standing
+from proxy.core.account import Standing
+from proxy.core.accounts import Accounts
 from proxy.core.gatename import Kind
 from proxy.core.limits import Budget, Each
 from proxy.core.windows import Calendar

@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Final
 
-from proxy.core.accounts import Why
+from proxy.core.account import Why
 from proxy.core.heads import Crowd, Key, Walk
 from proxy.core.lanes import Lane, Lanes
 from proxy.core.limits import Counts, Excess

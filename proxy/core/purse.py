@@ -5,10 +5,12 @@ account in which somebody is short lets nobody through who comes behind: else sm
 for ever, and a late one could take what an early one was let go for.
 """
 
+from collections.abc import Sequence
 from math import inf
 from typing import Final
 
-from proxy.core.accounts import Account, Accounts, Refusal
+from proxy.core.account import Account, Refusal
+from proxy.core.accounts import Accounts
 from proxy.core.turns import Waiter
 
 
@@ -25,11 +27,11 @@ class Purse:
         """Why a call's hold does not fit now, or is not its turn; None where it may go."""
         return self._accounts.judge(waiter.draw.facts, waiter.credits, self._wall_s, self._kept)
 
-    def accounts(self, waiter: Waiter) -> list[Account]:
+    def accounts(self, waiter: Waiter) -> Sequence[Account]:
         """The accounts that it draws on."""
         return self._accounts.drawn_by(waiter.draw.facts, self._wall_s)
 
-    def promise(self, waiter: Waiter) -> list[Account]:
+    def promise(self, waiter: Waiter) -> Sequence[Account]:
         """The call is let go: what it may cost is nobody else's. The accounts it may cost it in."""
         return self._accounts.promise(waiter.id, waiter.draw.facts, waiter.credits, self._wall_s)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from proxy.core.accounts import Standing
+from proxy.core.account import Standing
 from proxy.core.limits import Budget, drawn
 from proxy.core.spending import Total
 from proxy.core.windows import Sliding

@@ -10,7 +10,7 @@ from itertools import count
 from math import inf
 from typing import Final
 
-from proxy.core.accounts import Why
+from proxy.core.account import Why
 from proxy.core.lanes import Lane, Lanes
 from proxy.core.limits import Draw, Rate
 from proxy.core.looks import Crowds, Look, kind, never_fits

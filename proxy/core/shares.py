@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from proxy.core.accounts import Account, Refusal
+from proxy.core.account import Account, Refusal
 
 SHARES_MAX: Final = 4096
 """Budgets' clocks that are kept; callers may name any model, and so wait for any number of accounts."""

@@ -9,7 +9,7 @@ from enum import Enum
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from proxy.core.accounts import Refusal
+from proxy.core.account import Refusal
 from proxy.core.gatename import GateName
 from proxy.core.limits import Draw
 from proxy.core.slots import Place, Slots

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from proxy.core.accounts import Accounts, Refusal
+from proxy.core.account import Refusal
+from proxy.core.accounts import Accounts
 from proxy.core.ledger import Ending, Hold, Outcome, Settle, Step, Void
 from proxy.core.limits import Budget
 from proxy.core.riders import KeptOutcome, KeptTurn, Rider

@@ -2,7 +2,8 @@
 
 from typing import Any, Final
 
-from proxy.core.accounts import Accounts, Refusal, Standing, Why
+from proxy.core.account import Refusal, Standing, Why
+from proxy.core.accounts import Accounts
 from proxy.core.facts import Facts
 from proxy.core.limits import Budget, Each, within_reach
 from proxy.core.windows import spoken

@@ -11,7 +11,7 @@ from typing import Final
 from aiohttp import web
 
 from proxy.config.settings import Credential
-from proxy.core.accounts import Refusal, Standing
+from proxy.core.account import Refusal, Standing
 from proxy.core.policy import Team
 from proxy.errors import ProxyError
 from proxy.mcp import merged, mirroring

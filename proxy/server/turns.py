@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from typing import Final
 
-from proxy.core.accounts import Refusal, Why
+from proxy.core.account import Refusal, Why
 from proxy.core.holds import OpenHold
 from proxy.core.ledger import Hold
 from proxy.core.policy import Policy

@@ -5,7 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from proxy.core.accounts import PRUNED_FROM, Accounts, Why
+from proxy.core.account import Why
+from proxy.core.accounts import Accounts
+from proxy.core.drawings import PRUNED_FROM
 from proxy.core.facts import Facts
 from proxy.core.ledger import Basis, Charge, Ending, Hold, Outcome, Projection, Settle, Void
 from proxy.core.limits import Budget, Each, Match, drawn, within_reach
@@ -265,7 +267,7 @@ def test_ended_windows_of_many_keys_do_not_pile_up_and_open_ones_all_stay(window
             accounts.hold(name, who, 60, at_s)
             if settled:
                 accounts.end(name, 60)
-    kept = len(accounts._accounts)
+    kept = len(accounts._drawings)
     assert kept <= PRUNED_FROM if settled else kept == 8 * (PRUNED_FROM // 2)
     for number in range(PRUNED_FROM // 2):
         assert accounts.judge(facts(key=f"k{number}-7"), 60, 7 * 7200.0).why is (Why.EXHAUSTED if settled else Why.BUSY)
@@ -385,7 +387,7 @@ def test_invented_names_do_not_pile_up_within_a_window(window):
         if number % 2:
             accounts.hold(name, who, 60, at_s)
             accounts.end(name, 0)
-    assert len(accounts._accounts) <= PRUNED_FROM + 1
+    assert len(accounts._drawings) <= PRUNED_FROM + 1
     assert accounts.used(budget, ("paid",), 1.0) == (60, 0)
     assert accounts.used(budget, ("held",), 1.0) == (0, 30)
     spend(accounts, "more", 10, model="paid")

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from proxy.core.accounts import Accounts, Why
+from proxy.core.account import Why
+from proxy.core.accounts import Accounts
 from proxy.core.facts import Facts
 from proxy.core.ledger import Basis, Charge, Ending, Hold, Outcome, Projection, Settle
 from proxy.core.limits import Budget, Counts, Draw, Each, Match, Rate, RateMatch, drawn
@@ -395,8 +396,8 @@ class Money(RuleBasedStateMachine):
 
     def accounts(self, waiter):
         self.till.accounts.dated(self.till.wall_s)
-        places = self.till.accounts._places(waiter.draw.facts, self.till.wall_s)
-        return [account for budget, _, account in places if budget.acts]
+        drawn_by = self.till.accounts.drawn_by(waiter.draw.facts, self.till.wall_s)
+        return [account for account in drawn_by if account.budget.acts]
 
     def short(self, waiter):
         return [account for account in self.accounts(waiter) if account.free < waiter.credits]
@@ -472,7 +473,7 @@ class Money(RuleBasedStateMachine):
         for facts, amount, _ in promised.values():
             for budget in drawn(BUDGETS, facts):
                 sums[budget.name, budget.group(facts)] += amount
-        for account in self.till.accounts._accounts.values():
+        for account in self.till.accounts._drawings:
             if account.promised:
                 assert sums.pop((account.budget.name, account.group)) == account.promised
         assert not sums

@@ -1,4 +1,4 @@
-from proxy.core.accounts import Standing
+from proxy.core.account import Standing
 from proxy.core.facts import Facts
 from proxy.core.limits import Budget, Each, Match
 from proxy.core.runway import Trouble, burned, runway
