@@ -28,6 +28,7 @@ def usage(by: str, since: str, timezone: str, as_csv: bool, as_json: bool, **giv
     """Show what was spent, by the ledger.
 
     Amounts belong to the quarter of an hour in which their call was admitted; --since begins with a whole one.
+    A model, suite or tool is one row however calls spelt it, under the name that most was spent by.
     """
     if as_csv and as_json:
         raise click.UsageError("give --csv or --json, not both")

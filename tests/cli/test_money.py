@@ -104,6 +104,16 @@ def test_cells_that_a_spreadsheet_would_run_are_quoted(shown):
     assert shown("usage", "--by", "model", "--csv").splitlines()[1] == "'=cmd(),1,0"
 
 
+def test_a_model_is_one_line_however_it_was_spelt(shown):
+    for model, amount in (("gpt-4o", "1"), ("GPT-4o", "3"), ("gpt-4ｏ", "1")):
+        shown(*ADJUST, amount, "--model", model)
+    assert told(shown, "usage", "--by", "model")["rows"] == [{"model": "GPT-4o", "credits": "5", "tool_calls": 0}]
+    assert shown("usage", "--by", "model", "--csv").splitlines() == ["model,credits,tool_calls", "GPT-4o,5,0"]
+    assert shown("usage", "--by", "model").splitlines()[1].split()[:3] == ["GPT-4o", "5", "0"]
+    entries = [json.loads(line) for line in shown("ledger", "export").splitlines()]
+    assert [entry["model"] for entry in entries] == ["gpt-4o", "GPT-4o", "gpt-4ｏ"]
+
+
 def test_keys_come_and_go(shown, folder, capsys):
     (folder / "policies" / "a.yaml").write_text(RULES)
     assert run_command(["key", "add", "--team", "red", "--id", "anna", "--note", "laptop"]) == 0

@@ -132,6 +132,16 @@ async def test_a_model_without_a_price_is_marked(front):
     assert "no price</strong>" in (await page(front, "/models"))[2]
 
 
+async def test_a_model_is_one_row_however_it_was_spelt(front):
+    asked = {"budget": "red", "credits": "1", "reason": "by hand"}
+    for model in ("image-9", "IMAGE-9", "ｉｍａｇｅ-9"):
+        assert (await front.admin("POST", "/api/budgets/adjust", {**asked, "model": model}))[0] == 200
+    models = (await twin(front, "/models.json"))["models"]
+    assert [(one["model"], one["credits"], one["priced"]) for one in models] == [("IMAGE-9", "3", True)]
+    days = (await twin(front, "/team/red.json"))["days"]
+    assert days["series"] == [{"name": "IMAGE-9", "credits": [*["0"] * 13, "3"]}]
+
+
 async def test_the_cache_page_says_what_was_saved(front):
     for _ in range(2):
         await front.post("/v1/chat/completions", {**CHAT, "temperature": 0})
