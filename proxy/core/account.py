@@ -27,6 +27,7 @@ class Refusal:
     """What stands in the way of a hold; the tightest budget of all that do.
 
     amount, settled, held, asked: units of 1e-8 credit; held: what is promised, too.
+    doubted:   part of `held` that calls in doubt hold, where the hold could fit without them.
     reopens_s: when the window ends or has room again, None where waiting does not help.
     """
 
@@ -38,6 +39,7 @@ class Refusal:
     held: int
     asked: int
     reopens_s: float | None
+    doubted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,7 @@ class Drawn:
     amount: int
     open: bool = True
     waits: bool = True  # an operation's hold runs for hours: nobody waits for it
+    doubted: bool = False  # nobody is left who would end it, so somebody has to say what it cost
     gone: bool = False  # slid out of the window: a late ending changes nothing any more
 
 
@@ -104,7 +107,8 @@ class Account:
     passed: int = 0
     settled: int = 0
     held: int = 0
-    lasting: int = 0  # part of `held` that belongs to operations
+    lasting: int = 0  # part of `held` that nobody waits for: it belongs to operations, or is in doubt
+    doubted: int = 0  # part of `lasting` that is in doubt
     promised: int = 0
     log: deque[Drawn] = field(default_factory=deque)
 
@@ -148,18 +152,24 @@ class Account:
             log.append(drawing)
         return True
 
-    def last(self, drawing: Drawn) -> None:
+    def last(self, drawing: Drawn, *, doubted: bool) -> None:
         """Nobody waits for this hold from now on."""
         if drawing.waits and drawing.open and not drawing.gone:
-            drawing.waits = False
+            drawing.waits, drawing.doubted = False, doubted
             self.lasting += drawing.amount
+            self.doubted += drawing.amount if doubted else 0
 
     def end(self, drawing: Drawn, charged: int) -> None:
         """A hold that is still in it has ended at a charge."""
-        self.held -= drawing.amount
-        self.lasting -= 0 if drawing.waits else drawing.amount
+        self._let_go(drawing)
         self.settled += charged
         drawing.amount, drawing.open = charged, False
+
+    def _let_go(self, drawing: Drawn) -> None:
+        self.held -= drawing.amount
+        if not drawing.waits:
+            self.lasting -= drawing.amount
+            self.doubted -= drawing.amount if drawing.doubted else 0
 
     def forget(self, now_s: float) -> None:
         """Let go of what has slid out."""
@@ -170,8 +180,7 @@ class Account:
         while self.log and self.log[0].at_s + span_s <= now_s:
             gone = self.log.popleft()
             if gone.open:
-                self.held -= gone.amount
-                self.lasting -= 0 if gone.waits else gone.amount
+                self._let_go(gone)
             else:
                 self.settled -= gone.amount
             gone.gone = True
@@ -205,6 +214,7 @@ class Account:
             self.held + self.promised,
             asked,
             self.reopens_s(missing, at_s) if missing > 0 else None,
+            doubted=self.doubted if spent - self.doubted + asked <= self.amount else 0,
         )
 
     def reopens_s(self, missing: int, at_s: float) -> float | None:

@@ -120,10 +120,10 @@ class Accounts:
         if places:
             self._holds[hold] = places
 
-    def lasts(self, hold: str) -> None:
-        """The hold belongs to an operation from now on."""
+    def lasts(self, hold: str, *, doubted: bool = False) -> None:
+        """The hold belongs to an operation from now on; doubted: to nobody, until somebody says what it cost."""
         for account, drawing in self._holds.get(hold, ()):
-            account.last(drawing)
+            account.last(drawing, doubted=doubted)
 
     def end(self, hold: str, charged: int) -> None:
         """A hold ended at a charge, 0 for one that was voided."""

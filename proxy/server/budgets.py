@@ -14,7 +14,7 @@ _REASONS = {Why.NEVER: "request_over_budget", Why.EXHAUSTED: "budget_exhausted",
 
 
 def over_budget(refusal: Refusal) -> ProxyError:
-    """The error that names the budget, what is left, what was asked and when it reopens."""
+    """The error that names the budget, what is left, what was asked, what is in doubt and when it reopens."""
     left = max(0, refusal.amount - refusal.settled - refusal.held)
     whose = f" of {'/'.join(refusal.group)}" if refusal.group else ""
     name = f"The budget {refusal.budget.name}{whose}"
@@ -28,13 +28,15 @@ def over_budget(refusal: Refusal) -> ProxyError:
         Why.EXHAUSTED: f"{name} has {credit_text(left)} of {credit_text(refusal.amount)} credits left and {most}."
         f"{reopens}",
         Why.BUSY: f"{name} has {credit_text(left)} credits free{_busy(left, refusal.asked)}; {most}; try again soon.",
-    }[refusal.why]
+    }[refusal.why] + _doubted(refusal.doubted)
     figures: dict[str, Any] = {
         "limit": refusal.budget.name,
         "amount": credit_text(refusal.amount),
         "used": credit_text(refusal.settled + refusal.held),
         "left": credit_text(left),
     }
+    if refusal.doubted:
+        figures["in_doubt"] = credit_text(refusal.doubted)
     return ProxyError(
         _REASONS[refusal.why],
         sentence,
@@ -46,6 +48,16 @@ def over_budget(refusal: Refusal) -> ProxyError:
 
 def _busy(left: int, asked: int) -> str:
     return " while other calls run" if left < asked else ", and calls before this one wait for them"
+
+
+def _doubted(amount: int) -> str:
+    # No waiting ends these holds, so whoever is refused hears what does.
+    if not amount:
+        return ""
+    return (
+        f" Calls that a crash cut off hold {credit_text(amount)} credits of this budget until somebody says what they "
+        "cost: `sluicegate ledger doubts` lists them."
+    )
 
 
 def limits_of(facts: Facts, accounts: Accounts, at_s: float) -> list[dict[str, Any]]:

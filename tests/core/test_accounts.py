@@ -129,6 +129,38 @@ def test_holds_of_operations_count_as_spent_because_nobody_waits_for_them():
     assert accounts.judge(facts(), 100, 1.0) is None
 
 
+def test_a_refusal_tells_what_is_in_doubt_where_that_is_in_the_way():
+    accounts = Accounts([Budget("b", 100, DAY)])
+    for name, amount in (("cut", 40), ("video", 10), ("open", 20)):
+        accounts.hold(name, facts(), amount, 0.0)
+    accounts.lasts("cut", doubted=True)
+    accounts.lasts("video")
+
+    def said(asked):
+        refusal = accounts.judge(facts(), asked, 1.0)
+        return refusal.why, refusal.doubted
+
+    assert accounts.judge(facts(), 30, 1.0) is None
+    assert said(31) == (Why.BUSY, 40), "with the open call it would do"
+    assert said(90) == (Why.EXHAUSTED, 40)
+    assert said(91) == (Why.EXHAUSTED, 0), "it would not fit without them either"
+    assert said(101) == (Why.NEVER, 0)
+    accounts.end("video", 10)
+    accounts.end("cut", 30)
+    assert said(61) == (Why.EXHAUSTED, 0)
+
+
+def test_what_is_in_doubt_slides_out_of_its_window_and_may_end_late():
+    accounts = Accounts([Budget("b", 100, Sliding(60.0))])
+    accounts.hold("cut", facts(), 60, 0.0)
+    accounts.lasts("cut", doubted=True)
+    accounts.hold("open", facts(), 100, 30.0)
+    assert accounts.judge(facts(), 10, 59.0).doubted == 60
+    assert accounts.judge(facts(), 10, 60.0).doubted == 0
+    accounts.end("cut", 5)
+    assert accounts.judge(facts(), 10, 61.0).doubted == 0
+
+
 def test_each_keeps_accounts_apart_and_amounts_differ():
     budget = Budget("b", 50, DAY, each=Each.KEY, amounts={"ci": 200})
     accounts = Accounts([budget])

@@ -7,13 +7,16 @@ import random
 import orjson
 import pytest
 
-from proxy.core.ledger import Settle
+from proxy.core.facts import Facts
+from proxy.core.ledger import Hold, Outcome, Settle
 from proxy.core.limits import Budget, Each, Match
 from proxy.core.policy import KeyRef, Policy, Team
 from proxy.core.prices import Price, PriceTable, Rule
 from proxy.core.pricing import ceiling
 from proxy.core.windows import Calendar, Per, Sliding
-from tests.proxies import CHAT, NATIVE, RESPONSE, proxied
+from proxy.stores.ledger.sqlite import SqliteLedger
+from tests.proxies import CHAT, NATIVE, RESPONSE, afternoon_s, proxied
+from tests.restarts import restarted
 
 CREDIT = 10**8
 DAY = Calendar(Per.DAY)
@@ -84,6 +87,37 @@ async def test_none_is_refused_while_its_money_is_free(gateway):
         assert {reply.status for reply in replies} == {200}
         await front.running.parts.books.written()
         assert used(front, "b") == (charged * count, 0)
+
+
+@pytest.mark.parametrize(("amount", "open_", "reason"), [(80, 0, "budget_exhausted"), (110, 50, "budget_busy")])
+async def test_who_is_refused_for_calls_in_doubt_hears_so_and_whoever_resolves_them_lets_others_through(
+    gateway, tmp_path, amount, open_, reason
+):
+    """Said is how much they hold of the budget that refuses, and not whose they are."""
+    gateway.set_credits("alpha", 10**6 * CREDIT)
+    rules = policy(Budget("all", amount * CREDIT, DAY), Budget("red", 10**6 * CREDIT, DAY, Match(team="red")))
+    image = {"model": "image-lab-small", "prompt": "x"}
+    cut = Hold("cut-off", Facts("blue", "blue-key", "images", "secret-model"), 40 * CREDIT, afternoon_s())
+    home = await SqliteLedger.open(tmp_path / "ledger.db", rules.budgets, now_s=afternoon_s())
+    assert await home.apply([cut]) == [Outcome.OK]
+    await home.close()
+    async with restarted(gateway.url, rules, tmp_path) as front:
+        books = front.running.parts.books
+        running = Hold("open", Facts("blue", "blue-key", "images"), open_ * CREDIT, afternoon_s())
+        assert await books.hold(running) is None
+        reply = await front.post("/v1/images/generate", image)
+        assert (reply.error["reason"], reply.error["in_doubt"]) == (reason, "40")
+        assert "Calls that a crash cut off hold 40 credits of this budget until" in reply.error["message"]
+        assert "`sluicegate ledger doubts`" in reply.error["message"]
+        assert not any(word in reply.body for word in (b"cut-off", b"blue", b"secret-model"))
+        listed = (await front.admin("GET", "/api/ledger/doubts"))[1]["unknown"]
+        assert [(one["hold"], one["held"]) for one in listed] == [("cut-off", "40")]
+        said = {"hold": "cut-off", "credits": "0", "reason": "it was never sent"}
+        assert (await front.admin("POST", "/api/ledger/resolve", said))[0] == 200
+        assert (await front.post("/v1/images/generate", image)).status == 200
+        again = await front.post("/v1/images/generate", image)
+        assert "in_doubt" not in again.error
+        assert "crash" not in again.error["message"]
 
 
 async def test_cancelled_calls_leave_no_hold_and_overspend_nothing(gateway):

@@ -243,7 +243,7 @@ class SqliteLedger:
             projection.reopen(hold, HoldState(facts_of(names), Phase.HELD, Credits(held), at_s, doubt=doubt))
             if doubt or hold in held_by_work:
                 # Nobody waits for it to end: it runs for hours, or nobody is left who would end it.
-                accounts.lasts(hold)
+                accounts.lasts(hold, doubted=doubt)
             if of_earlier:
                 earlier.append(hold)
         # Nothing is waited for from here on, so nobody is promised anything in between.
