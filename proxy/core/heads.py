@@ -57,7 +57,8 @@ class Crowd:
             if self._entries.get(team, (0.0, 0))[1] == seq:
                 if self._claim(team) <= claim and self._stands(*self._lanes[team][0]):
                     return max(0.0, claim - start_tag), seq
-                self._drop()
+                # The clock may have gone back since, so that the same entry belongs to the others now.
+                del self._entries[self._drop()]
                 self._enter(team)
             else:
                 self._drop()
@@ -74,6 +75,11 @@ class Crowd:
         lane.crowd = None
         self._enter(team)
         return lane
+
+    def claims_less(self, team: str) -> None:
+        """A call of the team was not sent, so it comes earlier; that it comes later shows when it comes up."""
+        if team in self._entries:
+            self._enter(team)
 
     def _stands(self, seq: int, lane: Lane) -> bool:
         return lane.crowd is self and bool(lane.waiters) and lane.head.seq == seq

@@ -75,10 +75,11 @@ class Scheduler:
         )
 
     def _start(self, waiter: Waiter, purse: Purse | None) -> Turn:
-        if waiter.credits and purse is not None:
-            self._shares.take(purse.promise(waiter), waiter.team, waiter.credits / self.rates.weight(waiter.team))
         waiter.looks = self.gates.pass_through(waiter.gates, waiter.team)
         turn = self.rates.start(waiter.id, waiter.draw, waiter.tokens, waiter.wants, waiter.looks)
+        if waiter.credits and purse is not None:
+            cost = waiter.credits / self.rates.weight(waiter.team)
+            turn.claims = self._shares.take(purse.promise(waiter), waiter.team, cost)
         if self._lanes.count and any(slots.refuses and slots.used >= slots.capacity for slots, _ in waiter.wants):
             # Whoever waits for something else and needs this one too waits in vain from now on, and hears so.
             for lane in self._lanes:
@@ -86,9 +87,16 @@ class Scheduler:
         return turn
 
     def give_back(self, turn: Turn) -> None:
-        """Nothing was sent."""
+        """Nothing was sent, and its team has not had its share of anything."""
         self.gates.came_back(turn.gates)
         self.rates.give_back(turn)
+        team = turn.draw.facts.team
+        for share, cost in turn.claims:
+            share.give_back(team, cost)
+        turn.claims = ()
+        for place in turn.places:
+            if (crowd := self._crowds.get(place.slots)) is not None:
+                crowd.claims_less(team)
 
     def closed(self, turn: Turn, now_s: float, tokens: int | None = None) -> None:
         """The call is over; `tokens`: what it used, where that is known."""

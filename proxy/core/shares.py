@@ -32,8 +32,18 @@ class Share:
         self.finish_tags[team] = tag + cost
 
     def give_back(self, team: str, cost: float) -> None:
-        """The call was not sent, so the share was not used."""
-        self.finish_tags[team] = self.claim(team) - cost
+        """The call was not sent, so the share was not used.
+
+        The clock goes back with the claim: teams that are due by now are not due before this one. By no more than the
+        call, though, as its team may have had nothing else to send while the clock went on.
+        """
+        claim = max(self.start_tag, self.claim(team)) - cost
+        self.finish_tags[team] = claim
+        self.start_tag = min(self.start_tag, claim)
+
+
+Claims = tuple[tuple[Share, float], ...]
+"""Clocks that a call has moved, and by how much its team's claim."""
 
 
 class MoneyShares:
@@ -60,10 +70,15 @@ class MoneyShares:
         waited = [share for share in found if share is not None]
         return max(waited, key=lambda share: share.claim(team) - share.start_tag, default=None)
 
-    def take(self, accounts: Iterable[Account], team: str, credits_over_weight: float) -> None:
+    def take(self, accounts: Iterable[Account], team: str, credits_over_weight: float) -> Claims:
         """A call of the team is let go for what it may cost in these accounts; in units of 1e-8 credit over weight."""
-        if self._shares:
-            for account in accounts:
-                if (share := self._shares.get((account.budget.name, account.group))) is not None:
-                    # By what there is, so that claims for a small budget and for a large one can be compared.
-                    share.take(team, credits_over_weight / max(1, account.amount))
+        if not self._shares:
+            return ()
+        claims = []
+        for account in accounts:
+            if (share := self._shares.get((account.budget.name, account.group))) is not None:
+                # By what there is, so that claims for a small budget and for a large one can be compared.
+                cost = credits_over_weight / max(1, account.amount)
+                share.take(team, cost)
+                claims.append((share, cost))
+        return tuple(claims)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from proxy.core.account import Refusal
 from proxy.core.gatename import GateName
 from proxy.core.limits import Draw
+from proxy.core.shares import Claims
 from proxy.core.slots import Place, Slots
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class Turn:
     counted_s: latest instant at which the gateway may have counted the call, inf until it is known.
     written_s: when the last byte of the request was with the gateway at the latest, inf until that is known.
     open:      the call is not over.      gates: those that this call looks behind.
+    claims:    what its team has had of budgets that others wait for.
     lasts:     a rate with a window counts it, so a restart has to know of it.
     """
 
@@ -64,6 +66,7 @@ class Turn:
     tokens: int
     places: tuple[Place, ...]
     gates: tuple[GateName, ...] = ()
+    claims: Claims = ()
     counted_s: float = inf
     written_s: float = inf
     open: bool = True

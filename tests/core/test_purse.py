@@ -3,6 +3,8 @@
 from collections import Counter
 from dataclasses import replace
 from math import inf
+from random import Random
+from types import MappingProxyType
 
 import pytest
 from hypothesis import given, settings
@@ -180,12 +182,13 @@ EACH = Rate("each", Counts.REQUESTS, 10**6, 60.0, each=Each.TEAM)
 MANY = Rate("tokens", Counts.TOKENS, 10**9, 60.0, RateMatch(Match(team="red")))
 
 
-def compete(till, callers, amounts, lanes=3, rounds=1500):
-    """Let so many callers of each team ask again as soon as their call has ended; how often each was let go.
+def compete(till, callers, amounts, lanes=3, rounds=1500, leaving=MappingProxyType({}), later=0.0):
+    """Let so many callers of each team ask again as soon as their call has ended; how often each took its hold.
 
     lanes: among how many a team's callers are spread.
+    leaving: by team, how many of its callers leave when they were let go. later: how many wait a round before they do.
     """
-    names, let_go, open_ = {}, Counter(), []
+    names, let_go, open_, chance = {}, Counter(), [], Random(7)
 
     def ask(team, caller):
         waiter = till.ask(amounts[team], key=f"{team}{caller % lanes}", team=team)
@@ -195,14 +198,23 @@ def compete(till, callers, amounts, lanes=3, rounds=1500):
         for caller in range(count):
             ask(team, caller)
     for _ in range(rounds):
-        for waiter, _ in list(till.going.values()):
+        for waiter, turn in list(till.going.values()):
+            if chance.random() < later:
+                continue
+            if chance.random() < leaving.get(waiter.team, 0.0):
+                del till.going[waiter.id]
+                till.give_back(turn)
+                till.look()
+                ask(*names.pop(waiter.id))
+                continue
             assert till.pay(waiter) is None
             let_go[waiter.team] += 1
             open_.append(waiter)
-        done = open_.pop(0)
-        till.scheduler.closed(till.turns.pop(done.id), till.now_s)
-        till.end(done)
-        ask(*names.pop(done.id))
+        if open_:
+            done = open_.pop(0)
+            till.scheduler.closed(till.turns.pop(done.id), till.now_s)
+            till.end(done)
+            ask(*names.pop(done.id))
     return let_go
 
 
@@ -219,6 +231,18 @@ def test_calls_whose_lane_is_a_new_one_have_no_more_than_their_share(blue, red):
     till = Till(Budget("b", 4, Calendar(Per.TOTAL)), rates=(CALM,), weights={"blue": blue, "red": red})
     let_go = compete(till, {"blue": 12, "red": 12}, {"blue": 1, "red": 1}, lanes=12)
     assert let_go["blue"] / let_go.total() == pytest.approx(blue / (blue + red), abs=0.05)
+
+
+@pytest.mark.parametrize("rates", [(), (WIDE, EACH, MANY)])
+@pytest.mark.parametrize(("blue", "red"), [(1, 1), (1, 4)])
+@pytest.mark.parametrize(
+    ("leaving", "later"), [({"blue": 0.6}, 0.0), ({"red": 0.6}, 0.5), ({"blue": 0.2, "red": 0.7}, 0.5)]
+)
+def test_a_team_whose_callers_leave_before_their_hold_has_its_share_all_the_same(rates, blue, red, leaving, later):
+    till = Till(Budget("b", 6, Calendar(Per.TOTAL)), rates=rates, weights={"blue": blue, "red": red})
+    took = compete(till, {"blue": 10, "red": 10}, {"blue": 1, "red": 1}, rounds=400, leaving=leaving, later=later)
+    assert took.total() > 300
+    assert took["blue"] / took.total() == pytest.approx(blue / (blue + red), abs=0.05)
 
 
 def test_a_team_has_no_more_by_opening_lanes():

@@ -14,6 +14,7 @@ from proxy.core.limits import Counts, Draw, Each, Excess, Match, Rate, RateMatch
 from proxy.core.purse import Purse
 from proxy.core.scheduler import Scheduler
 from proxy.core.turns import Block, Held, Turn, Waiter
+from tests.core.test_purse import Till, compete
 
 R, T, F = Counts.REQUESTS, Counts.TOKENS, Counts.IN_FLIGHT
 FREE = Purse(Accounts(), 0.0)
@@ -202,6 +203,17 @@ def test_calls_that_were_sent_back_stand_in_the_order_in_which_they_came():
     desk.starts.clear()
     desk.until(60.0)
     assert [entry[3] for entry in desk.starts] == later
+
+
+@pytest.mark.parametrize(("blue", "red"), [(1, 1), (1, 4), (3, 1)])
+@pytest.mark.parametrize(
+    ("leaving", "later"), [({"blue": 0.6}, 0.0), ({"red": 0.6}, 0.5), ({"blue": 0.2, "red": 0.7}, 0.5)]
+)
+def test_a_team_whose_callers_leave_before_they_are_sent_has_its_share_all_the_same(blue, red, leaving, later):
+    till = Till(rates=(rate("flight", 6, 0.0, counts=F),), weights={"blue": blue, "red": red})
+    sent = compete(till, {"blue": 10, "red": 10}, {"blue": 0, "red": 0}, rounds=400, leaving=leaving, later=later)
+    assert sent.total() > 300
+    assert sent["blue"] / sent.total() == pytest.approx(blue / (blue + red), abs=0.05)
 
 
 def test_bots_of_two_teams_alternate_although_one_of_them_chats_all_the_time():
