@@ -148,6 +148,15 @@ class Scheduler:
             worst = Block(Held.GATE, gate_s, gate=self.gates.shut(waiter.gates, now_s))
         return worst
 
+    def in_vain(self, waiter: Waiter, now_s: float) -> Block | None:
+        """What holds a waiter up for longer than it waits, as far as can be told; None where nothing does.
+
+        One whose time is up is none of them: what it waited for is told by the next look, which sends it away.
+        """
+        now_s = self.rates.at(now_s)
+        block = self.predicted(waiter, now_s)
+        return block if max(now_s, waiter.deadline_s) < block.at_s < inf else None
+
     # --- deciding ---
 
     def look(self, now_s: float, purse: Purse) -> Round:

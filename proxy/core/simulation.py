@@ -157,8 +157,7 @@ class Simulation:
         self._look()
         if waiter.lane is None:
             return
-        block = self._scheduler.predicted(waiter, self._now_s)
-        if waiter.deadline_s < block.at_s < inf:
+        if (block := self._scheduler.in_vain(waiter, self._now_s)) is not None:
             self._scheduler.leave(waiter)
             self._refuse(waiter, block)
 

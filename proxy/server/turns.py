@@ -132,9 +132,7 @@ class Queue:
         """Raises ProxyError where waiting would be in vain, or there is no room for it."""
         if self.waiting_bytes > self._room:
             raise queue_full(self._room)
-        now_s = self.now_s()
-        block = self.scheduler.predicted(waiter, now_s)
-        if waiter.deadline_s < block.at_s < inf:
+        if (block := self.scheduler.in_vain(waiter, self.now_s())) is not None:
             raise self._refused(waiter, block)
 
     def _refused(self, waiter: Waiter, block: Block) -> Exception:

@@ -324,6 +324,17 @@ def test_one_that_never_came_to_the_head_of_its_lane_hears_that_it_waited_for_mo
     assert (second.block.held, second.block.refusal.budget.name) == (Held.BUDGET, "total")
 
 
+def test_one_whose_time_is_up_as_soon_as_it_waits_hears_that_it_waited_for_money():
+    till = Till(TOTAL)
+    till.pay(till.ask(100))
+    waits = till.ask(100, patience_s=0.001)
+    till.now_s = 0.002
+    assert till.scheduler.in_vain(waits, till.now_s) is None, "no rate is in its way, and none is to be blamed"
+    till.look()
+    assert till.refused == [waits]
+    assert (waits.block.held, waits.block.refusal.budget.name) == (Held.BUDGET, "total")
+
+
 @pytest.mark.parametrize(("window", "opens_s"), [(Sliding(60.0), 60.0), (Calendar(Per.HOUR), HOUR_S)])
 @pytest.mark.parametrize("begins_s", [0.0, 472_222 * HOUR_S])
 def test_a_look_tells_when_the_budget_itself_has_room_again(window, opens_s, begins_s):
