@@ -7,7 +7,7 @@ deterministic is kept only where a rule of the policy names it; what reads or wr
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -66,8 +66,7 @@ BUILT_IN: Final = (
 """What holds after the rules of the policy: a repeated deterministic call is free for a day."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """Whether a call may be answered from the cache.
 
     detail: why not, in one word for `Cache-Status`; for a call that may, what makes it so.

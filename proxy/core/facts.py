@@ -1,7 +1,6 @@
 """What a call is about, as far as the books and the limits care."""
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 # fmt: off
 ROUTES: Final = frozenset({
@@ -13,8 +12,7 @@ ROUTES: Final = frozenset({
 """What a call's route can be: the names of those that lead to the gateway (`server/routes`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """What an entry is about. Accounts are derived from these under whatever policy is current."""
 
     team: str

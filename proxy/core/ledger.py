@@ -7,9 +7,9 @@ never changed; `Projection` is their sum and can be rebuilt from them.
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from proxy.core.facts import Facts
 from proxy.core.riders import Promise, Rider, Turn
@@ -19,6 +19,8 @@ from proxy.units import Credits
 class Phase(Enum):
     """Where the life of a hold stands."""
 
+    __hash__ = object.__hash__  # by identity, which takes no call
+
     HELD = "held"
     SETTLED = "settled"
     VOIDED = "voided"
@@ -27,6 +29,8 @@ class Phase(Enum):
 
 class Move(Enum):
     """What may happen to a hold."""
+
+    __hash__ = object.__hash__  # by identity, which takes no call
 
     SETTLE = "settle"
     VOID = "void"
@@ -51,6 +55,8 @@ NEXT: Final[Mapping[Phase, Mapping[Move, Phase]]] = {
 
 class Ending(Enum):
     """How a request ended, as the books see it. A closed list: each has a rule below."""
+
+    __hash__ = object.__hash__  # by identity, which takes no call
 
     ANSWERED = "answered"
     HIT = "hit"
@@ -115,8 +121,7 @@ class Basis(Enum):
     HAND = "hand"
 
 
-@dataclass(frozen=True, slots=True)
-class Charge:
+class Charge(NamedTuple):
     """What one ending costs.
 
     credits:   units of 1e-8 credit.          calls: tool calls counted, 0 or 1.
@@ -129,11 +134,14 @@ class Charge:
     uncertain: bool = False
 
 
+_GATEWAY, _USAGE, _METERED_ELSE_HELD = Basis.GATEWAY, Basis.USAGE, Rule.METERED_ELSE_HELD
+_NOTHING: Final = (Rule.NOTHING, Rule.NOTHING_UNCERTAIN)
+"""Bound once: looking a member up in its enum takes as long as a call, and every request does."""
+
 NO_CHARGE: Final = Charge(Credits(0), Basis.NOTHING)
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
+class Figures(NamedTuple):
     """What is known of an exchange's cost when it ends; None where nothing is known. All in units of 1e-8 credit.
 
     gateway:  the gateway's own figure (a header or `credits` in the body).
@@ -150,25 +158,21 @@ def charge(ending: Ending, figures: Figures, held: Credits, *, is_call: bool = F
     """What an exchange costs, by the tables above: never zero merely because usage was missing."""
     calls = CALL_COUNTS[ending] if is_call else 0
     rule = CHARGE[ending]
-    if rule is Rule.NOTHING:
-        return replace(NO_CHARGE, calls=calls)
-    if rule is Rule.NOTHING_UNCERTAIN:
-        return replace(NO_CHARGE, calls=calls, uncertain=True)
-    cut = rule is Rule.METERED_ELSE_HELD
-    for amount, basis in (
-        (figures.gateway, Basis.GATEWAY),
-        (figures.reported, Basis.USAGE),
+    if rule in _NOTHING:
+        return NO_CHARGE._replace(calls=calls, uncertain=rule is Rule.NOTHING_UNCERTAIN)
+    # What the gateway made of an answer that was cut short, only the gateway knows.
+    cut = rule is _METERED_ELSE_HELD
+    if figures.gateway is not None:
+        return Charge(figures.gateway, _GATEWAY, calls, cut and is_call)
+    if figures.reported is not None:
+        return Charge(figures.reported, _USAGE, calls, cut and is_call)
+    if figures.metered is not None:
         # An estimate by size is coarse; the hold is a bound of the same call, so it is never more than that.
-        (None if figures.metered is None else min(figures.metered, held), Basis.METERED),
-    ):
-        if amount is not None:
-            # What the gateway made of an answer that was cut short, only the gateway knows.
-            return Charge(amount, basis, calls, uncertain=cut and (is_call or basis is Basis.METERED))
-    return Charge(held, Basis.HOLD, calls, uncertain=cut)
+        return Charge(min(figures.metered, held), Basis.METERED, calls, cut)
+    return Charge(held, Basis.HOLD, calls, cut)
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(NamedTuple):
     """Reserve `credits` for one call; `sent` is part of the same entry, so a crash after it counts as spent.
 
     place: where the call's price stands, "" where that is not known.
@@ -181,8 +185,7 @@ class Hold:
     place: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Settle:
+class Settle(NamedTuple):
     """End a hold at a charge."""
 
     hold: str
@@ -191,8 +194,7 @@ class Settle:
     at_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Void:
+class Void(NamedTuple):
     """End a hold at nothing."""
 
     hold: str
@@ -223,8 +225,7 @@ class Resolve:
     at_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Adjust:
+class Adjust(NamedTuple):
     """Somebody moves what a team has spent, in the windows of `at_s`.
 
     id: no hold or other adjustment has it.      credits: units of 1e-8 credit, negative to give some back.
@@ -239,6 +240,7 @@ class Adjust:
 
 
 Step = Hold | Settle | Void | Expire | Resolve | Adjust | Rider
+_Dated = TypeVar("_Dated", Hold, Adjust)
 MOVE: Final = {Settle: Move.SETTLE, Void: Move.VOID, Expire: Move.EXPIRE, Resolve: Move.RESOLVE}
 
 
@@ -253,8 +255,11 @@ class Outcome(Enum):
     NOT_IN_DOUBT = "not_in_doubt"
 
 
-@dataclass(frozen=True, slots=True)
-class HoldState:
+_OK, _HELD = Outcome.OK, Phase.HELD
+_OF_A_HOLD: Final = (Turn, Promise)
+
+
+class HoldState(NamedTuple):
     """One hold as its entries left it.
 
     doubt: only the gateway knows what it cost: its process died, or its ending is uncertain.
@@ -273,7 +278,7 @@ def move(state: HoldState | None, step: Hold | Settle | Void | Expire | Resolve)
     if isinstance(step, Hold):
         if state is not None:
             return state, Outcome.DUPLICATE_HOLD
-        return HoldState(step.facts, Phase.HELD, step.credits, step.at_s), Outcome.OK
+        return HoldState(step.facts, _HELD, step.credits, step.at_s), _OK
     if state is None:
         return None, Outcome.NO_SUCH_HOLD
     after = NEXT[state.phase].get(MOVE[type(step)])
@@ -289,7 +294,7 @@ def move(state: HoldState | None, step: Hold | Settle | Void | Expire | Resolve)
             charged, doubt = step.credits, False
         case Resolve():
             return state, Outcome.NOT_IN_DOUBT
-    return HoldState(state.facts, after, state.held, state.at_s, charged, doubt), Outcome.OK
+    return HoldState(state.facts, after, state.held, state.at_s, charged, doubt), _OK
 
 
 class Ledgered(Protocol):
@@ -360,13 +365,13 @@ class Projection:
     calls: int = 0
     _resolved: OrderedDict[str, HoldState] = field(default_factory=OrderedDict)
 
-    def dated(self, step: Hold | Adjust) -> Hold | Adjust:
+    def dated(self, step: "_Dated") -> "_Dated":
         """A step as it is to be taken and written: money is never dated before money that moved earlier.
 
         Else a clock that steps back would reopen a window whose budget is used up.
         """
         if (at_s := self.accounts.dated(step.at_s)) != step.at_s:
-            return replace(step, at_s=at_s)
+            return step._replace(at_s=at_s)
         return step
 
     def apply(self, step: Step) -> Outcome:
@@ -380,7 +385,7 @@ class Projection:
     def take(self, step: Hold | Settle | Void | Expire | Resolve, before: HoldState | None) -> Outcome:
         """Take one step of a hold. before: what is `known` of it."""
         after, outcome = move(before, step)
-        if outcome is not Outcome.OK or after is None:
+        if outcome is not _OK or after is None:
             return outcome
         if isinstance(step, Hold):
             self.accounts.take_back(step.hold)
@@ -388,13 +393,13 @@ class Projection:
                 return Outcome.OVER_BUDGET
         self._book(before, after, step)
         team = after.facts.team
-        was_held = before.held if before is not None and before.phase is Phase.HELD else 0
-        now_held = after.held if after.phase is Phase.HELD else 0
+        was_held = before.held if before is not None and before.phase is _HELD else 0
+        now_held = after.held if after.phase is _HELD else 0
         self.held[team] = self.held.get(team, 0) + now_held - was_held
         self.spent[team] = self.spent.get(team, 0) + after.charged - (before.charged if before is not None else 0)
         if isinstance(step, Settle):
             self.calls += step.charge.calls
-        if after.phase is Phase.HELD:
+        if after.phase is _HELD:
             self.holds[step.hold] = after
         else:
             self.holds.pop(step.hold, None)
@@ -403,9 +408,9 @@ class Projection:
 
     def _ride(self, step: Rider) -> Outcome:
         """Rows ride along, but what belongs to a hold is not taken without it."""
-        if isinstance(step, Turn | Promise) and step.hold is not None and step.hold not in self.holds:
+        if isinstance(step, _OF_A_HOLD) and step.hold is not None and step.hold not in self.holds:
             return Outcome.NO_SUCH_HOLD
-        return Outcome.OK
+        return _OK
 
     def _adjust(self, step: Adjust) -> Outcome:
         if self.known(step.id) is not None:
@@ -413,7 +418,7 @@ class Projection:
         self.accounts.spent(step.facts, step.credits, step.at_s)
         self.spent[step.facts.team] = self.spent.get(step.facts.team, 0) + step.credits
         self.remember(step.id, HoldState(step.facts, Phase.SETTLED, Credits(0), step.at_s, Credits(step.credits)))
-        return Outcome.OK
+        return _OK
 
     def remember(self, hold: str, state: HoldState) -> None:
         """Keep a hold that ended, so that what comes after its ending is judged by it."""
@@ -435,7 +440,7 @@ class Projection:
         """Let the accounts know of a step that was taken."""
         if isinstance(step, Hold):
             self.accounts.hold(step.hold, step.facts, step.credits, step.at_s)
-        elif before is not None and before.phase is not Phase.HELD:
+        elif before is not None and before.phase is not _HELD:
             self.accounts.spent(after.facts, after.charged - before.charged, after.at_s)
         else:
             self.accounts.end(step.hold, after.charged)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 from proxy.core.facts import Facts
 from proxy.core.names import folded, plain, read_as, same
@@ -141,8 +141,7 @@ class Budget:
         return _amount(self.amounts, self.each, group, self.amount)
 
 
-@dataclass(frozen=True, slots=True)
-class Draw:
+class Draw(NamedTuple):
     """What a call is, for rates.
 
     member:   whom the gateway's limits count the call for.

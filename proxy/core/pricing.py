@@ -1,7 +1,6 @@
 """What a call may cost at most, and what it did cost. Integers of 1e-8 credit; division happens here alone, upwards."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from enum import Enum
 from typing import Final, NamedTuple
@@ -40,6 +39,8 @@ class Estimate(Enum):
 class Unit(Enum):
     """What a route's price counts."""
 
+    __hash__ = object.__hash__  # by identity, which takes no call
+
     TOKENS = "tokens"
     SPEECH = "speech"
     IMAGES = "images"
@@ -47,8 +48,11 @@ class Unit(Enum):
     CALL = "call"
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+_STRICT, _BYTES, _SPEECH, _MESSAGES = Estimate.STRICT, Estimate.BYTES, Unit.SPEECH, Family.MESSAGES
+"""Bound once: looking a member up in its enum takes as long as a call, and every request does."""
+
+
+class Asked(NamedTuple):
     """What of a request its ceiling depends on.
 
     parent_tokens: input and output of the answer a Responses call is chained to.
@@ -70,9 +74,9 @@ class Asked:
         return self._text_tokens(estimate) + self.parts * price.part_tokens + self.parent_tokens
 
     def _text_tokens(self, estimate: Estimate) -> int:
-        if estimate is Estimate.STRICT:
+        if estimate is _STRICT:
             return self.text_bytes
-        if estimate is Estimate.BYTES or self.density is None:
+        if estimate is _BYTES or self.density is None:
             return -(-self.text_bytes // BYTES_PER_TOKEN)
         # What frames a short text is not in the density, which is that of long ones.
         short = -(-min(self.text_bytes, FROM_BYTES) // BYTES_PER_TOKEN)
@@ -85,15 +89,17 @@ class Asked:
 
 def covers(price: Price, unit: Unit) -> bool:
     """Whether a price is one of this unit; one that prices other units alone is none, and one of zeros is free."""
-    tokens = bool(price.input_per_million or price.output_per_million)
-    said = {
-        Unit.TOKENS: tokens,
-        Unit.SPEECH: tokens,
-        Unit.IMAGES: bool(price.per_image),
-        Unit.VIDEO: bool(price.per_video),
-        Unit.CALL: bool(price.per_call),
-    }
-    return said[unit] or not any(said.values())
+    return bool(_SAID[unit](price)) or not any(said(price) for said in _SAID.values())
+
+
+_SAID: Final[Mapping[Unit, Callable[[Price], int]]] = {
+    Unit.TOKENS: lambda price: price.input_per_million or price.output_per_million,
+    Unit.SPEECH: lambda price: price.input_per_million or price.output_per_million,
+    Unit.IMAGES: lambda price: price.per_image,
+    Unit.VIDEO: lambda price: price.per_video,
+    Unit.CALL: lambda price: price.per_call,
+}
+"""What a price says for each unit; 0 for nothing."""
 
 
 def asked(unit: Unit, body: Body | None, *, default_output: int | None = None, parent_tokens: int = 0) -> Asked:
@@ -122,20 +128,24 @@ def ceiling(what: Asked, price: Price, estimate: Estimate = Estimate.BYTES) -> C
 
 def terms(what: Asked, price: Price, estimate: Estimate = Estimate.BYTES) -> tuple[Term, ...]:
     """What a ceiling is made of."""
-    if what.unit is Unit.CALL:
-        return (Term("calls", 1, price.per_call, 1, price.per_call),)
-    if what.unit is Unit.VIDEO:
-        return (Term("videos", 1, price.per_video, 1, price.per_video),)
-    if what.unit is Unit.IMAGES:
-        return (Term("images", what.n, price.per_image, 1, Credits(price.per_image * what.n)),)
+    if (counted := _COUNTED.get(what.unit)) is not None:
+        return (counted(what, price),)
     input_tokens = what.input_tokens(price, estimate)
     dearest = max(price.input_per_million, price.cache_write_per_million or Credits(0))
     read = Term("input tokens", input_tokens, dearest, MILLION, share_up(dearest, input_tokens, MILLION))
-    if what.unit is Unit.SPEECH:
+    if what.unit is _SPEECH:
         return (read,)
     output_tokens = what.output_tokens(price)
     dear = price.output_per_million
     return (read, Term("output tokens", output_tokens, dear, MILLION, share_up(dear, output_tokens, MILLION)))
+
+
+_COUNTED: Final[Mapping[Unit, Callable[[Asked, Price], Term]]] = {
+    Unit.CALL: lambda _what, price: Term("calls", 1, price.per_call, 1, price.per_call),
+    Unit.VIDEO: lambda _what, price: Term("videos", 1, price.per_video, 1, price.per_video),
+    Unit.IMAGES: lambda what, price: Term("images", what.n, price.per_image, 1, Credits(price.per_image * what.n)),
+}
+"""Ceilings of what is not counted in tokens."""
 
 
 def at_most(what: Asked, price: Price, estimate: Estimate = Estimate.BYTES) -> tuple[Credits, int]:
@@ -158,7 +168,7 @@ def token_credits(input_tokens: int, output_tokens: int, price: Price) -> Credit
 
 def paid_input(usage: Usage, family: Family) -> int | None:
     """Input tokens that are paid: native messages count what went through the cache beside `input`."""
-    if usage.input is None or family is not Family.MESSAGES:
+    if usage.input is None or family is not _MESSAGES:
         return usage.input
     return usage.input + (usage.cache_read or 0) + (usage.cache_write or 0)
 

@@ -13,6 +13,9 @@ from proxy.core.limits import Counts, Draw, Rate, rates_of
 from proxy.core.slots import GUARD_MAX_S, Slots
 from proxy.core.turns import Turn, Wants
 
+_TOKENS: Final = Counts.TOKENS
+"""Bound once: looking a member up in its enum takes as long as a call, and every request does."""
+
 MATCHED_MAX: Final = 4096
 """Calls of one kind whose accounts are remembered, so that a call does not ask every rate."""
 
@@ -81,7 +84,7 @@ class Rates:
 
     def wants(self, draw: Draw, tokens: int) -> Wants:
         """The accounts a call draws on, and how much of each."""
-        return tuple([(one, tokens if one.rate.counts is Counts.TOKENS else 1) for one in self.slots_of(draw)])
+        return tuple([(one, tokens if one.rate.counts is _TOKENS else 1) for one in self.slots_of(draw)])
 
     def all_slots(self, now_s: float) -> Iterator[Slots]:
         """Every account there is."""
@@ -149,7 +152,7 @@ class Rates:
         for place in turn.places:
             if not place.slots.rate.window_s:
                 place.slots.give_back(place)
-            elif place.slots.rate.counts is Counts.TOKENS and tokens is not None:
+            elif place.slots.rate.counts is _TOKENS and tokens is not None:
                 place.slots.correct(place, tokens)
         # What was not seen to be written may have been, up to now.
         turn.written_s = min(turn.written_s, self.at(now_s))

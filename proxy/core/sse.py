@@ -124,7 +124,7 @@ class Reader:
             self._after_cr = False
         if not chunk:
             return
-        if chunk.endswith(b"\n\n") and not self._first and self.at_boundary and b"\r" not in chunk:
+        if chunk.endswith(b"\n\n") and not self._first and self.at_boundary and chunk.find(b"\r") < 0:
             self._whole_events(chunk, events)
             return
         self._after_cr = chunk.endswith(b"\r")
@@ -150,7 +150,7 @@ class Reader:
         """Nearly every piece of nearly every stream: whole events, one line of data each."""
         self._after_cr = False
         for block in chunk[:-2].split(b"\n\n"):
-            if block.startswith(b"data: ") and b"\n" not in block and len(block) > 6:
+            if block.startswith(b"data: ") and block.find(b"\n") < 0 and len(block) > 6:
                 events.append(Event(b"", block[6:]))
                 continue
             for line in block.split(b"\n"):

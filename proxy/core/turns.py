@@ -4,7 +4,7 @@ All instants are seconds of one clock that never goes back.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from math import inf
 from typing import TYPE_CHECKING, Final
@@ -93,6 +93,7 @@ class Waiter:
     wants:      the accounts it draws on, and how much of each; filled in when it asks.
     block:      what held it up when last looked at, None where nothing did.
     looks:      gates that it was let through to look behind.
+    team:       whose share it draws on.
     """
 
     id: str
@@ -107,11 +108,10 @@ class Waiter:
     block: Block | None = None
     looks: tuple[GateName, ...] = ()
     lane: "Lane | None" = None
+    team: str = field(init=False)
 
-    @property
-    def team(self) -> str:
-        """Whose share it draws on."""
-        return self.draw.facts.team
+    def __post_init__(self) -> None:
+        self.team = self.draw.facts.team
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,10 @@ from proxy.core.families import PATHS, READERS
 from proxy.core.jsonscan import Paths, Scanner, scan
 from proxy.core.sse import EVENT_MAX, Event, Reader
 
+_ERROR, _CUT, _CANCELLED, _JSON = End.ERROR, End.CUT, End.CANCELLED, End.JSON
+_CHAT, _RESPONSES, _MCP = Family.CHAT, Family.RESPONSES, Family.MCP
+"""Bound once: looking a member up in its enum takes as long as a call, and every request does."""
+
 _GLIMPSE: Final = 4096
 """Bytes at the beginning of an unfinished text that are searched for a response id after each piece.
 
@@ -69,10 +73,10 @@ class Meter:
         self.streamed: Final = streamed
         self._answer = Answer()
         self._read = READERS[family]
-        self._reader = Reader(self._long_text)
+        self._reader = Reader(self._long_text) if streamed else None
         self._body = bytearray()
         self._scanner: Scanner | None = None  # of the long text at hand
-        self._wants_id = family is Family.RESPONSES
+        self._wants_id = family is _RESPONSES
         self._clean = True
         self._whole = False  # the JSON body was a whole object
         self._odd = False  # an event was no JSON object, or bore the name of an error
@@ -81,7 +85,7 @@ class Meter:
         self._end: End | None = None  # once it is final
 
     def feed(self, chunk: bytes) -> None:
-        if self.streamed:
+        if self._reader is not None:
             for event in self._reader.feed(chunk):
                 self._event(event)
         elif self._scanner is not None:
@@ -99,7 +103,7 @@ class Meter:
         """The answer has ended. clean: False when the connection broke instead of ending."""
         self._clean = clean
         self._ended = True
-        if self.streamed:
+        if self._reader is not None:
             for event in self._reader.close():
                 self._event(event)
         elif self._scanner is not None:
@@ -114,7 +118,7 @@ class Meter:
             self._scanner = None
             self._read(self._answer, event.name, event.sink.tree)
         elif event.data.startswith(b"[DONE]"):
-            if self.family is Family.CHAT and event.data.rstrip() == b"[DONE]":
+            if self.family is _CHAT and event.data.rstrip() == b"[DONE]":
                 self._answer.ended = End.DONE
         elif event.data:
             whole = self._text(event.name, event.data)
@@ -146,7 +150,8 @@ class Meter:
         if self._scanner is not None:
             found: Any = self._scanner.tree
         else:
-            begun = self._reader.beginning(_GLIMPSE).removeprefix(b"data:") if self.streamed else self._body[:_GLIMPSE]
+            reader, body = self._reader, self._body
+            begun = body[:_GLIMPSE] if reader is None else reader.beginning(_GLIMPSE).removeprefix(b"data:")
             if not begun:
                 return
             found = scan(bytes(begun), _ID)
@@ -190,19 +195,20 @@ class Meter:
 
     def _end_now(self) -> End:
         said = self._answer
-        if said.failure is not None and self.family is not Family.MCP:
-            return End.ERROR
+        if said.failure is not None and self.family is not _MCP:
+            return _ERROR
         if not self.streamed:
-            return End.JSON if self._whole else End.CUT
+            return _JSON if self._whole else _CUT
         if said.ended is not None:
             return said.ended
         finished = said.finish_reason is not None and not said.open_choices
-        return End.EOF_AFTER_FINISH if self.family is Family.CHAT and finished and self._clean else End.CUT
+        return End.EOF_AFTER_FINISH if self.family is _CHAT and finished and self._clean else _CUT
 
     @property
     def terminal(self) -> bool:
         """The caller can see how the answer ended; nothing needs to be added."""
-        return self._answer.own_error if self.end is End.ERROR and self.streamed else self.end is not End.CUT
+        end = self.end
+        return self._answer.own_error if end is _ERROR and self.streamed else end is not _CUT
 
     @property
     def failure(self) -> Failure | None:
@@ -237,20 +243,21 @@ class Meter:
     def empty_answer(self) -> bool:
         """A complete answer without text, tool call, refusal or media; blanks are no text."""
         said = self._answer
-        complete = self.end not in (End.CUT, End.ERROR, End.CANCELLED)
-        return said.begun and complete and not said.answered and said.status not in _OPEN_STATUSES
+        if not said.begun or said.answered or said.status in _OPEN_STATUSES:
+            return False
+        return self.end not in (_CUT, _ERROR, _CANCELLED)
 
     @property
     def said_why_it_ended(self) -> bool:
         """An answer has begun, nothing in it was odd, and it ended for a reason of those that whole ones have."""
         said = self._answer
-        reason = said.status if self.family is Family.RESPONSES else said.finish_reason
+        reason = said.status if self.family is _RESPONSES else said.finish_reason
         return said.begun and not self._odd and reason in _WHOLE.get(self.family, (reason,))
 
     @property
     def at_boundary(self) -> bool:
         """The stream stands between two events, so a comment may be put in."""
-        return self._reader.at_boundary
+        return self._reader is None or self._reader.at_boundary
 
     @property
     def refused(self) -> bool:
@@ -259,7 +266,7 @@ class Meter:
 
     def ending(self, message: str, *, rpc_id: bytes = b"null") -> bytes:
         """What to send after a stream that is not terminal: the family's error event, after what ends a half frame."""
-        if self.terminal or not self.streamed:
+        if self.terminal or self._reader is None:
             return b""
         said = self._answer
         return self._reader.terminator + broken_event(

@@ -189,7 +189,7 @@ def _give(call: Call, suite: str, tool: str) -> None:
     params = members(call.body)["params"]
     spelt = members(call.body[params.start : params.end])["name"]
     call.body = splice(call.body, [(params.start + spelt.start, params.start + spelt.end, orjson.dumps(tool))])
-    call.match = Match(ROUTE["mcp"], {"suite": quote(suite, safe="")}, "")
+    call.led(Match(ROUTE["mcp"], {"suite": quote(suite, safe="")}, ""))
 
 
 def _lookup(name: str, call: Call, parts: Parts) -> tuple[str, str] | None:

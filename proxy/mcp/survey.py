@@ -162,7 +162,8 @@ class Survey:
         lines = {name: value for name in _HANDED_ON if (value := call.inbound.header(name)) is not None}
         lines |= {"accept": "application/json", "via": f"1.1 {parts.instance}"}
         asking = Call(new_id(), Imagined(found.route.method, "/", lines, body), call.policy, call.at_s)
-        asking.match, asking.body = found, body
+        asking.led(found)
+        asking.body = body
         asking.team, asking.key_id, asking.account = call.team, call.key_id, call.account
         asking.gateway_key, asking.credential = call.gateway_key, call.credential
         late = False

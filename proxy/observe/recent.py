@@ -2,15 +2,13 @@
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 KEPT: Final = 500
 """Requests kept: some 500 KB, and minutes of a busy proxy."""
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(NamedTuple):
     """One request that ended. number: counts up from 1.      at_s: wall clock.      story: as the log has it."""
 
     number: int

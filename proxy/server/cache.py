@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from proxy.core.body import Facts
 from proxy.core.deterministic import Decision
@@ -22,8 +22,7 @@ ROADS_MAX: Final = 20_000
 SECRET_BYTES: Final = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Caching:
+class Caching(NamedTuple):
     """What was decided about one call, and where its answer stands in the cache: `key` is b"" for a call without."""
 
     decision: Decision

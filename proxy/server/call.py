@@ -42,6 +42,7 @@ class Call:
     """Filled in from left to right by the stages of `pipeline.STAGES`; read by `record` at the end.
 
     policy:   the one in force when the call came; a reload does not change a running call.
+    dialect:  whose words the caller reads; the gateway's own until the route is known.
     known:    what its head came to, where the same head may come again.
     spare:    the hold this call would have taken, had it not joined another.
     slot:     the place claimed for an exchange that identical calls may share.
@@ -79,6 +80,8 @@ class Call:
     known: Known | None = None
     head: Head | None = None
     match: Match | None = None
+    route: Route | None = None
+    dialect: Dialect = Dialect.GATEWAY
     team: Team | None = None
     key_id: str = ""
     account: str = ""
@@ -127,19 +130,13 @@ class Call:
     empty_answer: bool = False
     taken_back: bool = False
 
+    def led(self, match: Match) -> None:
+        """The route is known, or is another one from now on."""
+        self.match, self.route, self.dialect = match, match.route, match.route.dialect
+
     def judged(self, facts: Facts) -> None:
         """The body was judged, or stands for something else from now on."""
         self.facts, self.model, self.mcp = facts, facts.model, facts.call
-
-    @property
-    def route(self) -> Route | None:
-        """The row of the table, once known."""
-        return self.match.route if self.match else None
-
-    @property
-    def dialect(self) -> Dialect:
-        """Whose words the caller reads; the gateway's own until the route is known."""
-        return self.match.route.dialect if self.match else Dialect.GATEWAY
 
     @property
     def rpc_id(self) -> bytes | None:

@@ -1,6 +1,5 @@
 """Decide: may this team make this call, and what could it cost at most?"""
 
-from dataclasses import replace
 from typing import Final
 from urllib.parse import unquote
 
@@ -71,6 +70,10 @@ _UNITS: Final = {
 # fmt: on
 
 
+_PER_UNIT: Final = (Unit.CALL, Unit.IMAGES, Unit.VIDEO)
+_IMAGES, _LEARNED = Unit.IMAGES, Estimate.LEARNED
+
+
 def _set_hold(call: Call, parts: Parts) -> None:
     """The hold a spending call needs. Raises ProxyError `unpriced_model`."""
     assert call.match is not None
@@ -92,12 +95,12 @@ def _set_hold(call: Call, parts: Parts) -> None:
         default = RESPONSES_OUTPUT_MAX if name == "responses" else None
         chained = owning.parent_tokens(call, parts) if name == "responses" else 0
         what = asked(unit, call.facts, default_output=default, parent_tokens=chained)
-        if unit is Unit.IMAGES and call.facts is not None:
+        if unit is _IMAGES and call.facts is not None:
             # `n` is the name of image SDKs, and the gateway reads it only where it was renamed.
             renamed = call.match.route.path == "images/generations"
-            what = replace(what, n=max(call.facts.n if renamed else 1, call.facts.pictures))
-        if policy.estimate is Estimate.LEARNED and unit is Unit.TOKENS:
-            what = replace(what, density=parts.densities.of(name, call.model))
+            what = what._replace(n=max(call.facts.n if renamed else 1, call.facts.pictures))
+        if policy.estimate is _LEARNED and unit is Unit.TOKENS:
+            what = what._replace(density=parts.densities.of(name, call.model))
         call.asked = what
         most, call.tokens = at_most(what, price_or_none or FREE, policy.estimate)
         if price_or_none is None:
@@ -109,7 +112,7 @@ def _set_hold(call: Call, parts: Parts) -> None:
             input_bytes=what.text_bytes,
             price=price_or_none,
             reasons=call.facts is not None and call.facts.reasons,
-            per_unit=unit in (Unit.CALL, Unit.IMAGES, Unit.VIDEO),
+            per_unit=unit in _PER_UNIT,
         )
     if call.hold is not None:
         call.held = call.hold.credits

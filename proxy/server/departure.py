@@ -14,9 +14,9 @@ if sys.platform == "linux":
     from termios import TIOCOUTQ
 
 LOOK_S: Final = 0.1
-"""How often it is looked whether the bytes are gone; a place under a rate comes back so much later at most.
+"""How often it is looked whether bytes are gone; a place under a rate comes back so much later at most.
 
-Of calls that are answered sooner than the guard it says nothing, since the answer says more.
+Of calls that are answered sooner nothing is asked, since the answer says more.
 """
 
 
@@ -36,28 +36,39 @@ def on_way(transport: asyncio.WriteTransport) -> bool:
         return False
 
 
-class Departure:
-    """Tells once when the last byte is gone, unless an answer begins before."""
+class Departures:
+    """All requests whose last byte may still be here. Each is told once when it is gone, unless it is taken back."""
 
-    __slots__ = ("_gone", "_transport")
+    def __init__(self) -> None:
+        """Call it inside a running loop."""
+        self._loop: Final = asyncio.get_running_loop()
+        self._here: Final[dict[asyncio.WriteTransport, Callable[[], None]]] = {}
+        self._timer: asyncio.TimerHandle | None = None
 
-    def __init__(self, gone: Callable[[], None] | None) -> None:
-        self._gone = gone
-        self._transport: asyncio.WriteTransport | None = None
+    def begin(self, transport: asyncio.WriteTransport | None, gone: Callable[[], None]) -> None:
+        """All of a request was handed to a transport; None: it is closed already."""
+        if transport is None:
+            return
+        self._here[transport] = gone
+        if self._timer is None:
+            self._timer = self._loop.call_later(LOOK_S, self._look)
 
-    def begin(self, transport: asyncio.WriteTransport | None) -> None:
-        """All of the request was handed to a transport; None: it is closed already."""
-        self._transport = transport
-        self._look()
-
-    def stop(self) -> None:
+    def stop(self, transport: asyncio.WriteTransport | None) -> None:
         """Nobody has to be told any more."""
-        self._gone = None
+        if transport is not None:
+            self._here.pop(transport, None)
+
+    def close(self) -> None:
+        """Look no more."""
+        self._here.clear()
+        if self._timer is not None:
+            self._timer.cancel()
 
     def _look(self) -> None:
-        if self._gone is None or self._transport is None:
-            return
-        if on_way(self._transport):
-            asyncio.get_running_loop().call_later(LOOK_S, self._look)
-            return
-        self._gone()
+        self._timer = None
+        for transport, gone in list(self._here.items()):
+            if not on_way(transport):
+                del self._here[transport]
+                gone()
+        if self._here:
+            self._timer = self._loop.call_later(LOOK_S, self._look)

@@ -8,7 +8,7 @@ and the bounds of reading on were met. `sources.py` has the two ways callers rea
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from proxy.core.answers import End, Family
@@ -23,6 +23,9 @@ from proxy.server.admitted import Admitted
 from proxy.server.books import Books
 from proxy.server.upstream import Abandoned, Answer, Outgoing, Upstream, UpstreamFault
 from proxy.units import Credits
+
+_CALLER_LEFT, _NEVER_SENT, _ANSWERED, _ERROR = Ending.CALLER_LEFT, Ending.NEVER_SENT, Ending.ANSWERED, End.ERROR
+"""Bound once: looking a member up in its enum takes as long as a call, and every request does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,7 @@ class Exchange:
         self._sending: asyncio.Task[object] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._abandoned = False
-        self._given_up = Ending.CALLER_LEFT
+        self._given_up = _CALLER_LEFT
         self._left_bytes = 0
         self.left = False
         self.answer: Answer | None = None
@@ -106,6 +109,8 @@ class Exchange:
         self.opened_s = 0.0
         self.head_s: float | None = None
         self.ended_s: float | None = None
+        self.used: tuple[int, int] | None = None
+        """What the call took in and gave out, where its answer says so; known once its turn is over."""
         among.add(self)
 
     def __repr__(self) -> str:
@@ -118,7 +123,7 @@ class Exchange:
         self.opened_s = time.monotonic()
         if self._abandoned:
             # The caller left while the call was being admitted: nothing goes out.
-            self.end(Ending.NEVER_SENT)
+            self.end(_NEVER_SENT)
             raise Abandoned("the caller left before the call was sent")
         self._sending = asyncio.current_task()
         try:
@@ -160,7 +165,7 @@ class Exchange:
             self.end(self._given_up if self._abandoned else fault.ending)
             raise
         except BaseException:
-            self.end(Ending.CALLER_LEFT)
+            self.end(_CALLER_LEFT)
             raise
         if piece:
             if self.meter is not None:
@@ -181,11 +186,11 @@ class Exchange:
         if answer.status >= 300:
             return Ending.GATEWAY_REFUSED
         if self.left:
-            return Ending.CALLER_LEFT
+            return _CALLER_LEFT
         meter = self.meter
         # An error in the midst of an answer ends it for its caller, and tells what it cost only with closing figures.
-        whole = meter is None or (meter.terminal and (meter.end is not End.ERROR or meter.usage.settled))
-        return Ending.ANSWERED if whole else Ending.UPSTREAM_BROKE
+        whole = meter is None or (meter.terminal and (meter.end is not _ERROR or meter.usage.settled))
+        return _ANSWERED if whole else Ending.UPSTREAM_BROKE
 
     def finish(self) -> None:
         """End as the status says, without reading the rest of an error answer."""
@@ -258,7 +263,7 @@ class Exchange:
         if self.hold is not None and settles:
             self.charge = self._cost(ending, self.hold)
             now_s = self._wall()
-            if self.charge.credits or self.charge.calls or ending is Ending.ANSWERED:
+            if self.charge.credits or self.charge.calls or ending is _ANSWERED:
                 self._books.end(Settle(self.hold.id, self.charge, ending, now_s), riders)
             else:
                 self._books.end(Void(self.hold.id, ending, now_s, self.charge.uncertain), riders)
@@ -268,19 +273,14 @@ class Exchange:
         """The turn is over, or was not used; the row of that which rides with the hold's ending."""
         if self._turn is None:
             return []
-        if ending is Ending.NEVER_SENT or not self.opened_s:
+        if ending is _NEVER_SENT or not self.opened_s:
             self._turn.never_sent()
             return []
-        used = self.tokens()
-        return self._turn.closed(sum(used) if used is not None else None, with_ending=with_ending)
-
-    def tokens(self) -> tuple[int, int] | None:
-        """What the call took in and gave out, where its answer says so."""
-        if self.meter is None:
-            return None
-        usage = self.meter.usage
-        counted, output = paid_input(usage, self.meter.family), usage.output
-        return None if counted is None or output is None else (counted, output)
+        if self.meter is not None:
+            usage = self.meter.usage
+            counted, output = paid_input(usage, self.meter.family), usage.output
+            self.used = None if counted is None or output is None else (counted, output)
+        return self._turn.closed(sum(self.used) if self.used is not None else None, with_ending=with_ending)
 
     def _cost(self, ending: Ending, hold: OpenHold) -> Charge:
         if hold.is_call:
@@ -291,11 +291,11 @@ class Exchange:
             known = metered(self.meter.usage, self.meter.family, self.meter.output_bytes, hold.input_bytes, price)
             # Thinking is paid and need not be seen. And who left an answer that was not read to its end chose what was
             # seen of it: it costs what it could have cost, or leaving early would be a way around every budget.
-            chosen = ending is Ending.CALLER_LEFT and not self.meter.terminal
+            chosen = ending is _CALLER_LEFT and not self.meter.terminal
             if known.reported is None and (hold.reasons or chosen):
-                known = replace(known, metered=None)
+                known = known._replace(metered=None)
         elif self.meter is not None and self.meter.usage.credits is not None:
-            known = replace(known, gateway=gateway_credits(self.meter.usage.credits))
+            known = known._replace(gateway=gateway_credits(self.meter.usage.credits))
         told = told_in_headers(self.answer.headers, price) if self.answer is not None else None
         if told is not None:
             gateway, reported = _first(told.gateway, known.gateway), _first(known.reported, told.reported)

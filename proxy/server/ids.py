@@ -13,11 +13,14 @@ def new_id() -> str:
 
     Ids tell requests apart and guard nothing, so a system call for each would be wasted.
     """
-    at_ms, bits = time.time_ns() // 1_000_000, random.getrandbits(74)
-    return (
-        f"{at_ms >> 16 & 0xFFFFFFFF:08x}-{at_ms & 0xFFFF:04x}-7{bits & 0xFFF:03x}"
-        f"-{0x8000 | bits >> 12 & 0x3FFF:04x}-{bits >> 26:012x}"
-    )
+    at_ms = time.time_ns() // 1_000_000 & 0xFFFF_FFFF_FFFF
+    hexadecimal = "%032x" % (at_ms << 80 | random.getrandbits(80) & _RANDOM | _VERSION)
+    return "-".join((hexadecimal[:8], hexadecimal[8:12], hexadecimal[12:16], hexadecimal[16:20], hexadecimal[20:]))
+
+
+_RANDOM: Final = 0x0FFF_3FFF_FFFF_FFFF_FFFF
+_VERSION: Final = 0x7000_8000_0000_0000_0000
+"""Which of the lower 80 bits are random, and what the others say."""
 
 
 def request_id(asked: str | None) -> str:

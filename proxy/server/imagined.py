@@ -28,10 +28,6 @@ class Imagined(Given):
     def header_lines(self) -> list[tuple[str, str]]:
         return list(self._given.items())
 
-    @property
-    def gone(self) -> bool:
-        return False
-
     def on_gone(self, tell: Callable[[], None]) -> None:
         """Nobody leaves."""
 

@@ -16,7 +16,7 @@ class Inbound:
     sent_whole: all of its bytes, where they came in one piece and not too many.
     """
 
-    __slots__ = ("_connection", "_gone", "_headers", "_limits", "_on_gone", "body_read", "request", "sent_whole")
+    __slots__ = ("_connection", "_headers", "_limits", "_on_gone", "body_read", "gone", "request", "sent_whole")
 
     def __init__(self, request: web.BaseRequest) -> None:
         self.request: Final = request
@@ -25,7 +25,8 @@ class Inbound:
         self._connection: Final = connection
         self._limits: Final = connection.limits
         self._headers: Mapping[str, str] | None = None
-        self._gone = not connection.connected
+        self.gone = not connection.connected
+        """True once the caller's connection is lost."""
         self._on_gone: Callable[[], None] | None = None
         self.body_read = False
         connection.head_arrived()
@@ -71,15 +72,10 @@ class Inbound:
     def header_lines(self) -> list[tuple[str, str]]:
         return list(self.request.headers.items())
 
-    @property
-    def gone(self) -> bool:
-        """True once the caller's connection is lost."""
-        return self._gone
-
     def on_gone(self, tell: Callable[[], None]) -> None:
         """Call `tell` when the caller leaves; at once if it has left."""
         self._on_gone = tell
-        if self._gone:
+        if self.gone:
             tell()
 
     @property
@@ -92,7 +88,7 @@ class Inbound:
         self._lost()
 
     def _lost(self) -> None:
-        self._gone = True
+        self.gone = True
         if self._on_gone is not None:
             self._on_gone()
 
@@ -155,7 +151,7 @@ class Given(Inbound):
 
     def __init__(self, method: str, target: str, headers: Mapping[str, str]) -> None:
         self._method, self._target, self._headers = method, target, headers
-        self._gone, self._on_gone = False, None
+        self.gone, self._on_gone = False, None
         self.body_read, self.sent_whole = True, None
 
     @property

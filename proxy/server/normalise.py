@@ -94,7 +94,7 @@ def _body(call: Call, parts: Parts) -> bytes:
     if facts is None:
         return call.body
     if name == "chat" and (chatbot := chatbot_of(facts.model)) is not None:
-        call.match = Match(ROUTE["chatbot"], {"id": quote(chatbot, safe="")}, call.match.query)
+        call.led(Match(ROUTE["chatbot"], {"id": quote(chatbot, safe="")}, call.match.query))
         return asked_as_chatbot(call.body, facts)
     if name == "images" and call.match.route.path == "images/generations":
         return renamed(call.body, IMAGE_NAMES)

@@ -27,7 +27,8 @@ async def head(call: Call, parts: Parts) -> web.StreamResponse | None:
     inbound = call.inbound
     place, known = parts.heads.get(inbound)
     if known is not None:
-        call.known, call.head, call.match = known, known.head, known.match
+        call.known, call.head = known, known.head
+        call.led(known.match)
         inbound.headers = known.headers
         return None
     call.head = gate.gate(
@@ -41,9 +42,10 @@ async def head(call: Call, parts: Parts) -> web.StreamResponse | None:
     _judge_via(call, parts)
     if inbound.method == "OPTIONS":
         return local.options(call, parts)
-    call.match = _match(call, parts, websocket=call.head.websocket)
+    match = _match(call, parts, websocket=call.head.websocket)
+    call.led(match)
     kept = {name: value for name, value in inbound.headers.items() if name != "content-length"}
-    call.known = Known(call.head, call.match, kept)
+    call.known = Known(call.head, match, kept)
     parts.heads.keep(place, call.known)
     return None
 

@@ -37,6 +37,7 @@ def record(call: Call, parts: Parts) -> None:
         call.charge = exchange.charge if exchange.charge is not NO_CHARGE else call.charge
         if 200 <= call.upstream_status < 300:
             _learn(call, parts)
+    call.empty_answer = _empty(call)
     trace = traced.told(call, parts, ended_s)
     _measure(call, parts, ended_s, trace or call.id)
     story = _story(call, parts, ended_s)
@@ -76,8 +77,8 @@ def _story(call: Call, parts: Parts, ended_s: float) -> dict[str, object]:
     if call.caching is not None:
         story["cache"] = call.cache_result
     story["sent_bytes"] = call.sent_bytes
-    story["dur_s"] = round(ended_s - call.began_s, 4)
-    if _empty(call):
+    story["dur_s"] = _rounded(ended_s - call.began_s)
+    if call.empty_answer:
         story["empty"] = True
     if call.inbound.gone:
         story["left"] = True
@@ -86,11 +87,16 @@ def _story(call: Call, parts: Parts, ended_s: float) -> dict[str, object]:
     return story
 
 
+def _rounded(seconds: float) -> float:
+    """To a tenth of a millisecond, in a fourth of the time of `round`."""
+    return int(seconds * 10_000 + 0.5) / 10_000
+
+
 def _asked(call: Call, waiter: Waiter, parts: Parts, story: dict[str, object]) -> None:
     """What a call asked of the queue and then used: what it takes to play it again."""
-    story["asked_at"] = round(call.at_s + waiter.asked_s - call.began_s, 6)
+    story["asked_at"] = int((call.at_s + waiter.asked_s - call.began_s) * 1e6) / 1e6
     if call.waited_s:
-        story["waited_s"] = round(call.waited_s, 4)
+        story["waited_s"] = _rounded(call.waited_s)
     patience_s = waiter.deadline_s - waiter.asked_s
     if call.team is not None and patience_s < call.team.wait_max_s - MOMENT_S:
         story["wait_max_s"] = round(patience_s, 3)
@@ -107,10 +113,10 @@ def _asked(call: Call, waiter: Waiter, parts: Parts, story: dict[str, object]) -
     if exchange is None or call.joined:
         return
     if exchange.head_s is not None:
-        story["head_s"] = round(exchange.head_s - exchange.opened_s, 4)
-        story["upstream_s"] = round((exchange.ended_s or time.monotonic()) - exchange.opened_s, 4)
-    if (tokens := exchange.tokens()) is not None:
-        story["input"], story["output"] = tokens
+        story["head_s"] = _rounded(exchange.head_s - exchange.opened_s)
+        story["upstream_s"] = _rounded((exchange.ended_s or time.monotonic()) - exchange.opened_s)
+    if exchange.used is not None:
+        story["input"], story["output"] = exchange.used
 
 
 def _asked_of_suite(draw: Draw, parts: Parts, story: dict[str, object]) -> None:
@@ -156,7 +162,7 @@ def _measure(call: Call, parts: Parts, ended_s: float, example: str) -> None:
     metrics.observe("overhead_seconds", route, value=max(0.0, took_s - upstream_s), example=example)
     model = parts.models.label(call.model)
     metrics.observe("upstream_duration_seconds", model, value=upstream_s, example=example)
-    if _empty(call):
+    if call.empty_answer:
         metrics.count("upstream_errors_total", route, "empty_answer")
     if call.resent:
         metrics.count("upstream_retries_total", "429", by=call.resent)

@@ -111,7 +111,7 @@ async def _without_asking(call: Call, parts: Parts) -> web.StreamResponse:
         call.source.leave()
     # What is fetched now is another request than the one whose place was claimed.
     call.taker, call.source, call.slot, call.shared, call.caching = None, None, None, False, None
-    call.out = replace(call.out, body=call.body)
+    call.out = call.out._replace(body=call.body)
     if call.hold is not None:
         call.hold = replace(call.hold, id=parts.new_id())
     await again(call, parts, first=True)

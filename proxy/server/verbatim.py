@@ -23,7 +23,8 @@ def answer(sent: bytes, parts: Parts) -> Sequence[bytes]:
         return ()
     inbound = Given(seen.method, seen.target, seen.headers)
     call = Call(request_id(inbound.header("x-request-id")), inbound, parts.state.policy, parts.wall())
-    call.head, call.match, call.stage = seen.head, seen.match, "recall"
+    call.head, call.stage = seen.head, "recall"
+    call.led(seen.match)
     try:
         identify.identified(call, parts)
     except ProxyError:

@@ -1,7 +1,5 @@
 """The life of a hold, as tables and as properties."""
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -135,7 +133,7 @@ def test_what_a_crash_leaves_open_is_said_by_hand_or_ends_late():
         if row["step"] == "crash":
             after = Projection(spent=dict(books.spent))
             for hold, state in books.holds.items():
-                after.reopen(hold, replace(state, doubt=True))
+                after.reopen(hold, state._replace(doubt=True))
             books = after
         else:
             # One that ended before the crash is looked up in the file by its home.

@@ -1,7 +1,6 @@
 """A hold is waited for, its ending never is; neither is lost when the caller is cancelled or the ledger is away."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
@@ -91,15 +90,15 @@ async def test_an_ending_is_written_at_once_where_somebody_waits_for_what_it_fre
     store = await SqliteLedger.open(tmp_path / "ledger.db", now_s=0.0, later_s=3600.0)
     books = Books(store)
     for name in ("h1", "h2", "h3"):
-        await books.hold(replace(HOLD, hold=name))
+        await books.hold(HOLD._replace(hold=name))
     before = books.next_ending()
     books.end(SETTLE)
     await books.ending(before, 3600.0)
     waiting = asyncio.ensure_future(books.ending(books.next_ending(), 3600.0))
     await asyncio.sleep(0)
-    books.end(replace(SETTLE, hold="h2"))
+    books.end(SETTLE._replace(hold="h2"))
     await waiting
-    books.end(replace(SETTLE, hold="h3"))
+    books.end(SETTLE._replace(hold="h3"))
     await books.written()
     assert store.projection.spent == {"red": 15}
     await books.close()
@@ -114,7 +113,7 @@ async def test_who_waits_gets_in_when_a_cancelled_callers_hold_is_gone(tmp_path)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
-    second, promise = replace(HOLD, hold="h2"), Promise("red", "k2", "00", 0.0, "h2")
+    second, promise = HOLD._replace(hold="h2"), Promise("red", "k2", "00", 0.0, "h2")
     ended = books.next_ending()
     while await books.hold(second, [promise]) is not None:
         assert await books.outcome("red", "k2") is None, "what rides with a hold is not taken without it"

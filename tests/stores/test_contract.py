@@ -153,7 +153,7 @@ async def test_each_kind_of_entry_is_read_back_alike_everywhere(opened):
         else:
             step = step_of(given["step"], hold, amount, NOW_S)
         if given["step"] == "hold":
-            step = replace(step, place=given["price"].replace("-", " ").strip())
+            step = step._replace(place=given["price"].replace("-", " ").strip())
         assert await home.apply([step]) == [Outcome.OK], text
         entry = (await home.entry_page(0, 100))[-1]
         seen = {name: str(entry[name]).replace(" ", "-") or "-" for name in expected}
@@ -386,7 +386,7 @@ async def test_the_story_of_reloads_is_the_same_everywhere(opened):
         else:
             step = step_of(word, what, int(given["amount"]), at_s)
             if word in ("hold", "adjust"):
-                step = replace(step, facts=replace(RED, key=account))
+                step = step._replace(facts=RED._replace(key=account))
             (says,) = await home.apply([step])
         used = {
             name: sum(home.projection.accounts.used(one, ("red", account) if one.each else (), at_s))

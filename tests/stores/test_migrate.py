@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from proxy.core.ledger import Hold, Outcome
+from proxy.stores.ledger import schema
 from proxy.stores.ledger.migrate import copy_of
 from proxy.stores.ledger.sqlite import CannotOpen, SqliteLedger
 from tests.stores.test_contract import BUDGETS, NOW_S, RED
 from tests.stores.test_sqlite import figures, settle
 
-VERSION_1, VERSION_2, VERSION_3, VERSION_4 = (
-    (Path(__file__).parent / f"version{number}.sql").read_text() for number in (1, 2, 3, 4)
-)
-ALL = (VERSION_1, VERSION_2, VERSION_3, VERSION_4)
+ALL = [(Path(__file__).parent / f"version{number}.sql").read_text() for number in range(1, schema.VERSION)]
+VERSION_1, *LATER = ALL
+VERSION_4, VERSION_5 = LATER[2:]
 
 
 def made(folder, script):
@@ -39,7 +39,7 @@ def asked(path, statement):
         database.close()
 
 
-def schema(path):
+def tables(path):
     return sorted(asked(path, "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL"))
 
 
@@ -58,7 +58,7 @@ async def test_a_file_of_version_1_says_the_same_afterwards(old):
     await home.close()
 
 
-@pytest.mark.parametrize("script", [VERSION_2, VERSION_3, VERSION_4], ids=["2", "3", "4"])
+@pytest.mark.parametrize("script", LATER, ids=range(2, schema.VERSION))
 async def test_a_later_file_says_the_same_afterwards(script, tmp_path):
     path = made(tmp_path, script)
     home = await opened(path)
@@ -72,17 +72,17 @@ async def test_a_later_file_says_the_same_afterwards(script, tmp_path):
     await home.close()
 
 
-@pytest.mark.parametrize("script", ALL, ids=["1", "2", "3", "4"])
+@pytest.mark.parametrize("script", ALL, ids=range(1, schema.VERSION))
 async def test_a_migrated_file_has_the_tables_of_a_new_one(script, tmp_path):
     old, new = made(tmp_path, script), tmp_path / "new.db"
     for path in (old, new):
         await (await opened(path)).close()
-    assert [name for name, _ in schema(old)] == [name for name, _ in schema(new)]
-    words = [[" ".join(sql.replace('"', "").split()) for _, sql in schema(path)] for path in (old, new)]
+    assert [name for name, _ in tables(old)] == [name for name, _ in tables(new)]
+    words = [[" ".join(sql.replace('"', "").split()) for _, sql in tables(path)] for path in (old, new)]
     assert words[0] == words[1]
 
 
-@pytest.mark.parametrize("script", ALL, ids=["1", "2", "3", "4"])
+@pytest.mark.parametrize("script", ALL, ids=range(1, schema.VERSION))
 async def test_entries_from_before_places_were_kept_say_so(script, tmp_path):
     path = made(tmp_path, script)
     home = await opened(path)
@@ -107,6 +107,17 @@ async def test_what_version_4_kept_beside_the_entries_is_still_there(tmp_path):
         await home.close()
 
 
+async def test_a_turn_that_version_5_kept_is_still_there(tmp_path):
+    home = await opened(made(tmp_path, VERSION_5))
+    try:
+        (kept,) = await home.turns(0.0)
+        assert (kept.turn.id, kept.turn.tokens, kept.turn.boot_id) == ("b", 500, "a start")
+        assert kept.written is not None
+        assert kept.written.boot_s == 51.0
+    finally:
+        await home.close()
+
+
 async def test_a_copy_for_the_owner_alone_stands_beside_the_file(old):
     await (await opened(old)).close()
     copy = copy_of(old, 1)
@@ -120,10 +131,10 @@ async def test_a_migration_that_fails_leaves_the_file_as_it_was_and_says_so(old)
     database = sqlite3.connect(old)
     database.execute("CREATE TABLE turns (mine TEXT)")
     database.close()
-    before = schema(old), asked(old, "SELECT * FROM entries")
-    with pytest.raises(CannotOpen, match=r"could not be brought from version 1 to 5 .*it is as it was"):
+    before = tables(old), asked(old, "SELECT * FROM entries")
+    with pytest.raises(CannotOpen, match=rf"could not be brought from version 1 to {schema.VERSION} .*it is as it was"):
         await opened(old)
-    assert (schema(old), asked(old, "SELECT * FROM entries")) == before
+    assert (tables(old), asked(old, "SELECT * FROM entries")) == before
     assert asked(old, "PRAGMA user_version") == [(1,)]
 
 

@@ -17,7 +17,7 @@ from proxy.core.holds import OpenHold
 from proxy.core.ledger import Adjust, Basis, Charge, Ending, Expire, Hold, Outcome, Resolve, Settle, Void
 from proxy.core.limits import Budget, drawn
 from proxy.core.operations import Operation
-from proxy.core.riders import Begin, Finish, Own, Promise, Turn
+from proxy.core.riders import Begin, Finish, Own, Promise, Turn, TurnWritten
 from proxy.core.windows import Calendar, Per
 from proxy.stores.ledger.contract import LedgerUnavailable
 from proxy.stores.ledger.sqlite import ROWS_A_TURN, CannotOpen, SqliteLedger, _in_turns
@@ -284,6 +284,7 @@ async def test_a_disk_that_takes_no_more_admits_nothing_until_it_does(tmp_path, 
         ("UPDATE spent SET credits = 24", 1),
         ("DELETE FROM open_holds", 1),
         ("INSERT INTO open_holds VALUES ('a')", 1),
+        ("INSERT INTO entries (kind, hold, at_s) VALUES ('gift', 'c', 0.0)", 1),
     ],
 )
 async def test_verify_finds_a_sum_that_does_not_add_up(tmp_path, change, found):
@@ -458,6 +459,29 @@ async def test_what_is_handed_in_while_accounts_are_made_is_judged_by_them(tmp_p
     assert await late == [Outcome.OK]
     assert home.projection.accounts.used(wide[0], (), NOW_S) == (1000, 1)
     await home.close()
+
+
+async def test_steps_of_one_call_are_written_the_same_together_and_one_by_one(tmp_path):
+    turns = [Turn(name, RED, True, False, 7, NOW_S + 1, "boot", 100.0, hold=name) for name in ("a", "b")]
+    steps = [
+        *([Hold(turn.id, RED, 30, NOW_S, "team.yaml:7:5"), turn] for turn in turns),
+        *([settle(turn.id, 25, NOW_S + 2), TurnWritten(turn.id, NOW_S + 3, 102.0)] for turn in turns),
+        # Of two calls, or the other way round: nothing to put together.
+        [Hold("c", RED, 1, NOW_S), Turn("d", RED, False, True, 0, NOW_S, "boot", 1.0)],
+        [TurnWritten("d", NOW_S, 2.0), settle("c", 1)],
+    ]
+    told = []
+    for name, batches in (("together", steps), ("one by one", [[one] for both in steps for one in both])):
+        home = await reopened(tmp_path / name)
+        for batch in batches:
+            assert set(await home.apply(batch)) == {Outcome.OK}
+        assert await home.verify() == []
+        tables = ("entries", "totals", "turns", "open_holds", "spent", "places")
+        told.append([list(await home._database.execute_fetchall(f"SELECT * FROM {table}")) for table in tables])
+        await home.close()
+    assert told[0] == told[1]
+    turns_kept = {row[0]: row[9:] for row in told[0][2]}
+    assert turns_kept["a"] == (1, 0, 7, NOW_S + 1, "boot", 100.0, NOW_S + 3, 102.0)
 
 
 async def test_more_rows_than_one_statement_takes_are_all_written(tmp_path):

@@ -46,8 +46,12 @@ class MemoryLedger:
         """Take each step at once; there is nothing to wait for."""
         outcomes = []
         for given in steps:
-            step = self.projection.dated(given) if isinstance(given, Hold | Adjust) else given
-            before = None if isinstance(step, Rider | Adjust) else self.projection.known(step.hold)
+            step, before = given, None
+            if isinstance(given, Adjust):
+                step = self.projection.dated(given)
+            elif not isinstance(given, Rider):
+                step = self.projection.dated(given) if isinstance(given, Hold) else given
+                before = self.projection.known(given.hold)
             outcome = self.projection.apply(step)
             if outcome is Outcome.OK:
                 self._keep(step, before)

@@ -27,7 +27,7 @@ TO_NEXT: Final[Mapping[int, str]] = {
     """,  # noqa: S608  (names of ours, no input)
     # What a start goes by is kept, instead of being added up from all entries.
     2: f"""
-        DROP VIEW book;
+        {schema.NO_TRIGGERS}
         {schema.SUMS}
         INSERT INTO open_holds {reading.OPEN_BY_ENTRIES};
         INSERT INTO spent SELECT team, sum(credits) FROM totals GROUP BY team;
@@ -36,7 +36,7 @@ TO_NEXT: Final[Mapping[int, str]] = {
     """,  # noqa: S608  (names of ours, no input)
     # What was learned about text is kept, and which keys took over from which.
     3: f"""
-        DROP VIEW book;
+        {schema.NO_TRIGGERS}
         {schema.SINCE_4} {schema.TRIGGERS}
         PRAGMA user_version = 4;
     """,
@@ -44,10 +44,15 @@ TO_NEXT: Final[Mapping[int, str]] = {
     # a request was written, and say now when it was counted, a second later at most.
     4: f"""
         UPDATE turns SET written_s = written_s + 1, written_boot_s = written_boot_s + 1;
-        DROP VIEW book;
+        {schema.NO_TRIGGERS}
         {schema.SINCE_5} {schema.TRIGGERS}
         PRAGMA user_version = 5;
     """,  # noqa: S608  (names of this module, no input)
+    # The tables stay; the rows that a call is made of come two in one.
+    5: f"""
+        {schema.NO_TRIGGERS} {schema.TRIGGERS}
+        PRAGMA user_version = 6;
+    """,
 }
 """What brings a file of a version to the next one."""
 

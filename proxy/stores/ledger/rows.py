@@ -1,4 +1,4 @@
-"""A step as a row of the ledger's file: its kind and its values, in the order that `schema.KINDS` reads them."""
+"""A step as a row of the ledger's file: its kind and its values, in the order that `schema.py` reads them."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -23,7 +23,7 @@ from proxy.core.riders import (
     TurnWritten,
     Used,
 )
-from proxy.stores.ledger.schema import WIDTH
+from proxy.stores.ledger.schema import NO_KIND, WIDTH
 
 QUARTER_S: Final = 900
 """Totals are kept per quarter of an hour, which every zone's midnight is a whole number of."""
@@ -31,7 +31,7 @@ QUARTER_S: Final = 900
 Row = tuple[Any, ...]
 """A kind, then its values."""
 
-_NO_ROW: Final = (0,) * (1 + WIDTH)
+_NO_ROW: Final = (NO_KIND,) * (1 + WIDTH)
 """Stands for values that a row does not have. Binding None takes the driver a microsecond, a number next to nothing."""
 
 
@@ -47,6 +47,20 @@ def values(rows: Sequence[Row]) -> tuple[int, list[Any]]:
         flat += made
         flat += _NO_ROW[len(made) :]
     return count, flat + list(_NO_ROW) * (count - len(rows))
+
+
+def joined(rows: list[Row]) -> list[Row]:
+    """The rows of steps that were handed in together, with the two of a call as one where they are its hold and turn,
+    or its settlement and the end of its turn.
+    """
+    if len(rows) < 2 or rows[0][1] != rows[1][1]:
+        return rows
+    (first, *one), (second, *other) = rows[:2]
+    if first == "hold" and second == "turn" and one[2:10] == other[1:9]:
+        return [("admitted", *one, *other[9:]), *rows[2:]]
+    if first == "settle" and second == "written":
+        return [("ended", *one, *other[1:]), *rows[2:]]
+    return rows
 
 
 def quarter(at_s: float) -> int:

@@ -3,14 +3,15 @@
 
 Entries are appended and never changed. Each batch is one statement: an insert into the view `book`, whose rows are a
 kind and its values. A trigger for each kind says where such a row goes, so that entries, totals and whatever rides with
-them are written in one thread hop and one commit.
+them are written in one thread hop and one commit. The database asks each trigger of a view about each row, so the view
+has the two kinds that a call is made of, and hands all others on to a view of their own.
 """
 
 from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
-VERSION: Final = 5
+VERSION: Final = 6
 """`PRAGMA user_version` of a file this code writes."""
 
 FACTS: Final = ("team", "key", "route", "model", "suite", "tool", "credential", "chatbot")
@@ -109,7 +110,7 @@ RIDERS: Final = f"""
 """
 """operations.terms: the hold as JSON. outcomes.headers: pairs as JSON."""
 
-WIDTH: Final = 2 + len(FACTS) + 6
+WIDTH: Final = 2 + len(FACTS) + 8
 """Values of the longest row."""
 
 
@@ -187,15 +188,35 @@ _SUCCEEDS: Final = (
 )
 _REVOKED: Final = f"min({_value(1)}, coalesce(revoked_s, {_value(1)}))"
 _BEGUN: Final = ("id", "team", "kind", "model", "hold", "terms", "begun_s")
-_TAKEN: Final = ("id", *FACTS, "reserves", "spends", "tokens", "at_s", "boot_id", "boot_s")
 _KEPT: Final = f"status = {_value(2)}, headers = {_value(3)}, body = {_value(4)}, kept_s = {_value(5)}"
 _TOKENS: Final = f"input_tokens = {_value(1)}, output_tokens = {_value(2)}"
 _OPENED: Final = _insert("open_holds", "hold")
 _CLOSED: Final = f"DELETE FROM open_holds WHERE hold = {_value(0)}"
 _WRITTEN: Final = f"written_s = {_value(1)}, written_boot_s = {_value(2)}"
+_ADMITTED: Final = (*_FIRST, "credits", "place")
+_COUNTS: Final = ("reserves", "spends", "tokens", "at_s", "boot_id", "boot_s")
+
+
+def _turn_of_hold() -> str:
+    """The turn of a call, from a row that has its hold, too: it has the same id and the same facts."""
+    at = [0, *range(2, _SPENT), *range(len(_ADMITTED), len(_ADMITTED) + len(_COUNTS))]
+    values = ", ".join(_value(place) for place in at)
+    return f"INSERT INTO turns (id, {FACT_NAMES}, {', '.join(_COUNTS)}) VALUES ({values}){_ONCE}"
+
+
+def _written_with_ending() -> str:
+    at = len(_ENDED)
+    return f"UPDATE turns SET written_s = {_value(at)}, written_boot_s = {_value(at + 1)} {_THIS_ID}"
+
 
 # fmt: off
-KINDS: Final[Mapping[str, tuple[str, ...]]] = {
+OFTEN: Final[Mapping[str, tuple[str, ...]]] = {
+    "admitted": (_entry("hold"), _OPENED, _turn_of_hold()),
+    "ended":    (_entry("settle"), _CLOSED, *_COUNTED, _written_with_ending()),
+}
+"""What rows do that have two steps of one call in them: a hold and its turn, a settlement and the end of the turn."""
+
+SELDOM: Final[Mapping[str, tuple[str, ...]]] = {
     "hold":     (_entry("hold"), _OPENED),
     "settle":   (_entry("settle"), _CLOSED, *_COUNTED),
     "void":     (_entry("void"), _CLOSED),
@@ -214,7 +235,7 @@ KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "release":  (f"DELETE FROM outcomes {_THIS_KEY}",),
     "key":      (_insert("keys", "id", "team", "hash", "created_s", "expires_s", "note") + _ONCE, _SUCCEEDS),
     "revoke":   (f"UPDATE keys SET revoked_s = {_REVOKED} {_THIS_ID}",),
-    "turn":     (_insert("turns", *_TAKEN) + _ONCE,),
+    "turn":     (_insert("turns", "id", *FACTS, *_COUNTS) + _ONCE,),
     "written":  (f"UPDATE turns SET {_WRITTEN} {_THIS_ID}",),
     "learned":  (_insert("learned", "route", "model", "density", "answers", "at_s") + _ANEW,),
     "forget_owners":     (_forget("owners", "at_s"),),
@@ -223,13 +244,32 @@ KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "forget_turns":      (_forget("turns", "coalesce(written_s, at_s)"),),
 }
 # fmt: on
-"""What a row of each kind does; `rows.py` makes the rows."""
+"""What a row of each other kind does; `rows.py` makes the rows."""
 
-_BOOK: Final = ", ".join(f"NULL AS v{at}" for at in range(WIDTH))
-TRIGGERS: Final = f"CREATE VIEW book AS SELECT NULL AS kind, {_BOOK} WHERE false;\n" + "".join(
-    f"CREATE TRIGGER takes_{kind} INSTEAD OF INSERT ON book WHEN NEW.kind = '{kind}' BEGIN {'; '.join(does)}; END;\n"
-    for kind, does in KINDS.items()
+NO_KIND: Final = 0
+"""The kind of a row that goes nowhere."""
+
+
+def _view(name: str, kinds: Mapping[str, tuple[str, ...]]) -> str:
+    nothing = ", ".join(f"NULL AS v{at}" for at in range(WIDTH))
+    return f"CREATE VIEW {name} AS SELECT NULL AS kind, {nothing} WHERE false;\n" + "".join(
+        f"CREATE TRIGGER takes_{kind} INSTEAD OF INSERT ON {name} WHEN NEW.kind = '{kind}' "
+        f"BEGIN {'; '.join(does)}; END;\n"
+        for kind, does in kinds.items()
+    )
+
+
+# Not a list: the database would make a table of its own of it for each row.
+_OTHER: Final = " AND ".join(f"NEW.kind <> {kind}" for kind in (NO_KIND, *(f"'{kind}'" for kind in OFTEN)))
+_ALL: Final = ", ".join(["NEW.kind", *(_value(at) for at in range(WIDTH))])
+TRIGGERS: Final = (
+    _view("seldom", SELDOM)
+    + _view("book", OFTEN)
+    + f"CREATE TRIGGER takes_seldom INSTEAD OF INSERT ON book WHEN {_OTHER} "
+    f"BEGIN INSERT INTO seldom VALUES ({_ALL}); END;\n"
 )
+NO_TRIGGERS: Final = "DROP VIEW book; DROP VIEW IF EXISTS seldom;"
+"""Before `TRIGGERS` can be made anew."""
 
 CREATE: Final = (
     f"{ENTRIES} {INDEXES} {TOTALS} {SUMS} {RIDERS} {SINCE_4} {SINCE_5} {TRIGGERS} PRAGMA user_version = {VERSION};"

@@ -1,0 +1,83 @@
+"""What is read as a whole answer without the parser, and what is left to it."""
+
+import pytest
+
+from proxy.core.plainanswer import HEAD_MAX, plain
+
+BODY = b'{"a":1}'
+
+
+def answer(*lines, status=b"200 OK", body=BODY, version=b"HTTP/1.1"):
+    return b"\r\n".join([version + b" " + status, *lines, b"", b""]) + body
+
+
+LENGTH = b"Content-Length: 7"
+
+
+def test_status_header_and_body_are_read_as_they_were_written():
+    read = plain(
+        answer(b"Content-TYPE:  application/json; charset=utf-8 ", LENGTH, b"X-A:", b"x-a: \xc3\xa9\tb", b"Y: \xff")
+    )
+    assert read is not None
+    assert (read.status, read.body) == (200, BODY)
+    assert read.content_type == "application/json; charset=utf-8"
+    assert read.headers == (
+        ("Content-TYPE", "application/json; charset=utf-8"),
+        ("Content-Length", "7"),
+        ("X-A", ""),
+        ("x-a", "é\tb"),
+        ("Y", "\udcff"),
+    )
+
+
+def test_an_empty_body_and_an_empty_reason_are_whole():
+    read = plain(answer(b"content-length: 0", status=b"404 ", body=b""))
+    assert read == (404, (("content-length", "0"),), "", b"")
+
+
+def test_a_connection_that_is_kept_open_is_nothing_special():
+    assert plain(answer(LENGTH, b"Connection: Keep-Alive")) is not None
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        answer(LENGTH)[:-1],
+        answer(LENGTH) + b"x",
+        answer(LENGTH)[:20],
+        answer(b"X: 1", body=b""),
+        answer(LENGTH, LENGTH),
+        answer(LENGTH, b"content-length: 8"),
+        answer(b"Content-Length: +7"),
+        answer(b"Content-Length: 7,7"),
+        answer(b"Content-Length: 0x7"),
+        answer("Content-Length: ٧".encode()),
+        answer(b"Content-Length :7"),
+        answer(LENGTH, b"Transfer-Encoding: chunked"),
+        answer(LENGTH, b"Content-Encoding: gzip"),
+        answer(LENGTH, b"Upgrade: h2c"),
+        answer(LENGTH, b"Trailer: x"),
+        answer(LENGTH, b"Connection: close"),
+        answer(LENGTH, b"Connection: keep-alive, close"),
+        answer(LENGTH, b"folded: a", b" b"),
+        answer(LENGTH, b"X: a\0b"),
+        answer(LENGTH, b"X: a\nY: b"),
+        answer(LENGTH, b"X: a\rb"),
+        answer(LENGTH, b"no colon"),
+        answer(LENGTH, b": no name"),
+        answer(LENGTH, b"a b: c"),
+        answer(LENGTH, version=b"HTTP/1.0"),
+        answer(LENGTH, status=b"100 Continue"),
+        answer(LENGTH, status=b"204 No Content"),
+        answer(LENGTH, status=b"205 Reset"),
+        answer(LENGTH, status=b"304 Not Modified"),
+        answer(LENGTH, status=b"600 Odd"),
+        answer(LENGTH, status=b"20 OK"),
+        answer(LENGTH, status=b"2000 OK"),
+        answer(LENGTH, b"X: " + b"a" * HEAD_MAX),
+        b"\r\n" + answer(LENGTH),
+        b"",
+    ],
+)
+def test_everything_else_is_left_to_the_parser(data):
+    assert plain(data) is None
