@@ -51,6 +51,8 @@ class Excess(Enum):
 class Counts(Enum):
     """What a rate counts: calls, tokens they may use, or calls that are open at once."""
 
+    __hash__ = object.__hash__  # by identity, which takes no call
+
     REQUESTS = "requests"
     TOKENS = "tokens"
     IN_FLIGHT = "in_flight"

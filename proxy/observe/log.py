@@ -35,9 +35,13 @@ _TEXTUAL: Final = (str, bytes, list, tuple, set, frozenset, Mapping)
 
 
 @lru_cache(maxsize=512)
-def _plain_names(names: tuple[Any, ...]) -> bool:
-    """Whether every name is text that names no secret."""
-    return all(type(name) is str and not _names_secret(name) for name in names)
+def _frame(names: tuple[Any, ...]) -> int:
+    """How long a line is at least that has fields of these names, without their values; 0 where one of them is no text,
+    or names a secret.
+    """
+    if not all(type(name) is str and not _names_secret(name) for name in names):
+        return 0
+    return sum(len(name) + len('"":,') for name in names)
 
 
 @lru_cache(maxsize=512)
@@ -115,7 +119,7 @@ class RequestLog:
 
     def _at_once(self, event: _Event) -> bytes | None:
         """The line, where one look at the whole of it shows that nothing has to be masked, escaped or cut."""
-        if not _plain_names(tuple(event)):
+        if not (frame := _frame(tuple(event))):
             return None
         try:
             line = orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE)
@@ -124,7 +128,7 @@ class RequestLog:
         if not line.isascii() or (self._may_need_a_look(line) and self._needs_a_look.search(line, 1)):
             return None
         # A line up to this length has no text in it that would have to be cut.
-        return line if len(line) <= TEXT_MAX or all(map(_short, event.values())) else None
+        return line if len(line) <= TEXT_MAX + frame or all(map(_short, event.values())) else None
 
     def _may_need_a_look(self, line: bytes) -> bool:
         # `in` would first try the text as a number, which takes longer than the search.

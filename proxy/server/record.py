@@ -4,7 +4,7 @@ import time
 from typing import Final
 
 from proxy.core.jsonrpc import MCP_METHODS
-from proxy.core.ledger import NO_CHARGE, Basis, Charge
+from proxy.core.ledger import NO_CHARGE, WORD, Basis, Charge
 from proxy.core.limits import Draw
 from proxy.core.turns import Waiter
 from proxy.observe.metrics import NOBODY, OTHER
@@ -17,6 +17,8 @@ from proxy.units import CREDIT, credit_text
 
 MOMENT_S: Final = 0.001
 """A caller's bound that is shorter by less is its team's own."""
+
+_NOTHING: Final = Basis.NOTHING
 
 NOWHERE = "_none"
 """The route label of a request that has none."""
@@ -60,7 +62,7 @@ def _story(call: Call, parts: Parts, ended_s: float) -> dict[str, object]:
         story["model"] = call.model
     story["stage"] = call.stage
     if call.ending is not None:
-        story["ending"] = call.ending.value
+        story["ending"] = WORD[call.ending]
     story["status"] = call.status
     if call.reason:
         story["reason"] = call.reason
@@ -68,8 +70,8 @@ def _story(call: Call, parts: Parts, ended_s: float) -> dict[str, object]:
         story["held"] = credit_text(call.held)
     if call.charge is not NO_CHARGE:
         story["charged"] = credit_text(call.charge.credits)
-        if call.charge.basis is not Basis.NOTHING:
-            story["basis"] = call.charge.basis.value
+        if call.charge.basis is not _NOTHING:
+            story["basis"] = WORD[call.charge.basis]
             if call.hold is not None:
                 story["place"] = told("settle", story["basis"], call.hold.place)
     if call.waiter is not None:

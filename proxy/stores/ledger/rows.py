@@ -6,7 +6,7 @@ from typing import Any, Final
 import orjson
 
 from proxy.core.facts import Facts
-from proxy.core.ledger import Adjust, Basis, Expire, Hold, HoldState, Phase, Resolve, Settle, Step, Void
+from proxy.core.ledger import WORD, Adjust, Basis, Expire, Hold, HoldState, Phase, Resolve, Settle, Step, Void
 from proxy.core.riders import (
     Begin,
     Finish,
@@ -101,10 +101,10 @@ def row(step: Step, before: HoldState | None, place: int | None = None) -> Row:
         case Settle():
             assert before is not None
             cost = step.charge
-            said = (cost.credits, quarter(before.at_s), cost.calls, cost.basis.value, step.ending.value)
+            said = (cost.credits, quarter(before.at_s), cost.calls, WORD[cost.basis], WORD[step.ending])
             return ("settle", step.hold, step.at_s, *texts(before.facts), *said, int(cost.uncertain))
         case Void():
-            return ("void", step.hold, step.at_s, step.ending.value, int(step.uncertain))
+            return ("void", step.hold, step.at_s, WORD[step.ending], int(step.uncertain))
         case Expire():
             return ("expire", step.hold, step.at_s)
         case Resolve():
