@@ -10,6 +10,9 @@ from typing import Final, NamedTuple
 HEAD_MAX: Final = 8000
 """Longest head that is looked at, in bytes; the parser's own bound is a little higher."""
 
+DIGITS_MAX: Final = 12
+"""Digits of a length that is believed here; thousands of them would be no number to Python."""
+
 _HEAD: Final = re.compile(
     rb"HTTP/1\.1 ([2-5][0-9][0-9]) [\t\x20-\x7e\x80-\xff]*"
     rb"(?:\r\n[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*)+"
@@ -42,7 +45,9 @@ def plain(data: bytes) -> PlainAnswer | None:
     head = data[: end + 2]
     lowered = head.lower()
     lengths = _LENGTH.findall(lowered)
-    if len(lengths) != 1 or not lengths[0].isdigit() or _NOT_PLAIN.search(lowered) is not None:
+    if len(lengths) != 1 or not 0 < len(lengths[0]) <= DIGITS_MAX or not lengths[0].isdigit():
+        return None
+    if _NOT_PLAIN.search(lowered) is not None:
         return None
     if len(data) != end + 4 + int(lengths[0]):
         return None
