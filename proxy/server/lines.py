@@ -91,8 +91,6 @@ class Line(ResponseHandler):
         """A request goes out, or the beginning of one. Raises ClientConnectionResetError."""
         if (transport := self.transport) is None or transport.is_closing():
             raise aiohttp.ClientConnectionResetError("the connection is gone")
-        # The parser of the answer before would take what comes for a part of that.
-        self._parser = None
         self._first = True
         self.patience.tells(self.set_exception)
         transport.write(request)
@@ -110,7 +108,7 @@ class Line(ResponseHandler):
 
     def data_received(self, data: bytes) -> None:
         """Bytes of an answer; what nobody asked for is kept, and closes the connection."""
-        if self._first and data:
+        if self._first:
             self._first = False
             if (answer := plain(data)) is not None:
                 # `answered` tells which of the two it is.

@@ -214,6 +214,15 @@ async def test_a_connection_that_rests_too_long_is_closed():
         assert said.connections == 2
 
 
+async def test_a_connection_that_rested_too_long_is_not_used_although_nobody_came_to_close_it():
+    async with gateway([PLAIN], [PLAIN]) as (said, upstream):
+        await told(upstream)
+        ((line, since_s),) = upstream._lines._resting
+        upstream._lines._resting[0] = line, since_s - 60.0
+        await told(upstream)
+        assert said.connections == 2
+
+
 async def test_reading_what_is_left_of_an_answer_does_not_disturb_the_call_that_has_its_connection():
     big = b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n" + b"x" * 60_000
     async with gateway([big[:100], HELD, big[100:]], [HELD], read_s=0.3) as (said, upstream):
