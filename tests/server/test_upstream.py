@@ -164,6 +164,16 @@ async def test_a_connection_is_used_again_and_again():
         assert (said.asked, said.connections) == (5, 1)
 
 
+async def test_nobody_waits_for_a_connection_at_rest_and_nothing_is_left_of_a_closed_one():
+    async with gateway([PLAIN]) as (_, upstream):
+        await told(upstream)
+        ((line, _),) = upstream._lines._resting
+        assert (line.patience._end, line.patience.since_s) == (None, None)
+        await upstream.close()
+        await sees(lambda: line.transport is None)
+        assert line.patience._timer is None
+
+
 async def test_calls_at_once_have_a_connection_each_and_leave_them_to_others():
     async with gateway(*[[HELD, PLAIN]] * 2, *[[PLAIN]] * 2) as (said, upstream):
         calls = [asyncio.create_task(told(upstream)) for _ in range(2)]
@@ -188,7 +198,9 @@ async def test_calls_at_once_have_a_connection_each_and_leave_them_to_others():
 async def test_a_connection_that_cannot_be_used_again_is_not(first):
     async with gateway(first, [PLAIN]) as (said, upstream):
         await told(upstream)
-        if None in first:
+        if None not in first:
+            assert not upstream._lines._resting, "it was closed as soon as that was known"
+        else:
             await sees(lambda: not any(line.usable for line, _ in upstream._lines._resting))
         body = (await told(upstream))[-1]
         assert (body, said.connections) == (b'{"a":1}', 2)
@@ -274,6 +286,36 @@ async def test_a_large_body_that_is_refused_before_it_was_sent_is_answered_and_i
         await left.wait()
     finally:
         await upstream.close()
+        server.close()
+        await server.wait_closed()
+
+
+async def test_a_large_body_is_handed_over_as_fast_as_it_is_taken():
+    going_on, left = asyncio.Event(), asyncio.Event()
+
+    async def take_nothing(_reader, writer):
+        await going_on.wait()
+        writer.transport.abort()
+        left.set()
+
+    server = await asyncio.start_server(take_nothing, "127.0.0.1", 0, limit=1024)
+    port = server.sockets[0].getsockname()[1]
+    upstream = Upstream(f"http://127.0.0.1:{port}", connect_s=60.0, read_s=60.0, keepalive_s=60.0)
+    sending = asyncio.create_task(upstream.send(OUT._replace(body=b"x" * 25_000_000)))
+    try:
+        lines = upstream._lines._connector._acquired
+        await sees(lambda: any(line.transport.get_write_buffer_size() for line in lines if line.transport))
+        ((line,),) = [lines]
+        assert line.transport.get_write_buffer_size() < 5_000_000
+        going_on.set()
+        with pytest.raises(Broke):
+            await sending
+    finally:
+        going_on.set()
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+        await upstream.close()
+        await left.wait()
         server.close()
         await server.wait_closed()
 
