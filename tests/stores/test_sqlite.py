@@ -17,7 +17,7 @@ from proxy.core.holds import OpenHold
 from proxy.core.ledger import Adjust, Basis, Charge, Ending, Expire, Hold, Outcome, Resolve, Settle, Void
 from proxy.core.limits import Budget, drawn
 from proxy.core.operations import Operation
-from proxy.core.riders import Begin, Finish, Own, Promise, Turn, TurnWritten
+from proxy.core.riders import Begin, Finish, Learned, Own, Promise, Turn, TurnWritten
 from proxy.core.windows import Calendar, Per
 from proxy.stores.ledger.contract import LedgerUnavailable
 from proxy.stores.ledger.sqlite import ROWS_A_TURN, CannotOpen, SqliteLedger, _in_turns
@@ -469,6 +469,8 @@ async def test_steps_of_one_call_are_written_the_same_together_and_one_by_one(tm
         # Of two calls, or the other way round: nothing to put together.
         [Hold("c", RED, 1, NOW_S), Turn("d", RED, False, True, 0, NOW_S, "boot", 1.0)],
         [TurnWritten("d", NOW_S, 2.0), settle("c", 1)],
+        [Hold("e", RED, 1, NOW_S), Turn("e", BLUE, False, True, 0, NOW_S, "boot", 1.0)],
+        [settle("e", 1), TurnWritten("e", NOW_S, 2.0), Learned("chat", "m", 300, 1, NOW_S)],
     ]
     told = []
     for name, batches in (("together", steps), ("one by one", [[one] for both in steps for one in both])):
@@ -476,7 +478,7 @@ async def test_steps_of_one_call_are_written_the_same_together_and_one_by_one(tm
         for batch in batches:
             assert set(await home.apply(batch)) == {Outcome.OK}
         assert await home.verify() == []
-        tables = ("entries", "totals", "turns", "open_holds", "spent", "places")
+        tables = ("entries", "totals", "turns", "open_holds", "spent", "places", "learned")
         told.append([list(await home._database.execute_fetchall(f"SELECT * FROM {table}")) for table in tables])
         await home.close()
     assert told[0] == told[1]
