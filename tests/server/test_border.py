@@ -85,6 +85,14 @@ async def test_a_malformed_request_is_refused_and_nothing_goes_upstream(front, g
     assert front.entries == []
 
 
+@pytest.mark.parametrize(("size", "status"), [(200, 200), (201, 413)])
+async def test_a_body_that_comes_in_one_piece_with_its_head_is_bounded_as_any_other(gateway, size, status):
+    async with proxied(gateway.url, max_body=200) as front:
+        reply = await exchange(front.address, framed(f"Content-Length: {size}", body=BODY.ljust(size)))
+    assert reply.status == status, reply
+    assert len(gateway.journal) == (status == 200)
+
+
 async def test_a_refusal_repeats_nothing_of_a_secret(front):
     for line in ("Authorization: Bearer top-secret\x01", "x-api-key: top-secret\x00"):
         reply = await exchange(front.address, framed(LENGTH, line))
