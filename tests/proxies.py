@@ -15,7 +15,8 @@ from proxy.config.sources import load
 from proxy.core.ledger import Step
 from proxy.core.policy import DEFAULT_POLICY, Policy
 from proxy.observe.log import RequestLog
-from proxy.server.app import Doubles, Running, running
+from proxy.server.app import Running, running
+from proxy.server.opening import Doubles
 from proxy.stores.cache.contract import CacheStore
 from proxy.stores.cache.memory import MemoryCache
 from proxy.stores.ledger.contract import LedgerStore

@@ -11,7 +11,8 @@ from proxy.config.settings import LogFormat, LogLevel
 from proxy.config.sources import load
 from proxy.core.policy import Policy
 from proxy.observe.log import RequestLog
-from proxy.server.app import Doubles, running
+from proxy.server.app import running
+from proxy.server.opening import Doubles
 from tests.proxies import KEY, Front, afternoon_s
 
 

@@ -111,7 +111,7 @@ class Desk:
         from proxy.admin.call import Asked, Refused
         from proxy.admin.table import ask, changes
         from proxy.config.policyfile import load_policies
-        from proxy.server.app import at_rest
+        from proxy.server.opening import at_rest
         from proxy.stores.ledger.contract import CannotOpen
 
         async def once() -> Any:

@@ -66,7 +66,7 @@ def run_on_loop(work: "Coroutine[Any, Any, int]") -> int:
 
 async def _to_its_end(work: "Coroutine[Any, Any, int]") -> int:
     """The exit code; where threads still wait for a disk that does not answer, the process is ended without them."""
-    from proxy.server.app import CLOSE_S, Hung
+    from proxy.server.opening import CLOSE_S, Hung
 
     try:
         code = await work

@@ -11,7 +11,7 @@ from enum import Enum
 from hashlib import sha256
 from typing import Final
 
-from proxy.core.ledger import Ending
+from proxy.core.charges import Ending
 from proxy.core.riders import KeptOutcome
 
 KEPT_S: Final = 86_400.0

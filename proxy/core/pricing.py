@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 from proxy.core.answers import Family
 from proxy.core.body import Facts as Body
+from proxy.core.charges import Figures
 from proxy.core.learned import BYTES, FROM_BYTES
-from proxy.core.ledger import Figures
 from proxy.core.prices import FLAT, Price
 from proxy.core.usage import Usage
 from proxy.units import Credits, credits_of, share_up

@@ -13,7 +13,8 @@ from typing import Final
 
 from proxy.core.account import Refusal
 from proxy.core.accounts import Accounts
-from proxy.core.ledger import Ending, Hold, Outcome, Settle, Step, Void
+from proxy.core.charges import Ending
+from proxy.core.ledger import Hold, Outcome, Settle, Step, Void
 from proxy.core.limits import Budget
 from proxy.core.riders import KeptOutcome, KeptTurn, Rider
 from proxy.errors import ProxyError

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote
 
 from proxy.core.body import Facts
+from proxy.core.charges import NO_CHARGE, Charge, Ending
 from proxy.core.facts import Facts as EntryFacts
 from proxy.core.head import Head
 from proxy.core.holds import OpenHold
 from proxy.core.jsonrpc import Call as RpcCall
-from proxy.core.ledger import NO_CHARGE, Charge, Ending
 from proxy.core.policy import Policy, Team
 from proxy.core.pricing import Asked
 from proxy.core.turns import Waiter

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from proxy.core.answers import End, Family
+from proxy.core.charges import NO_CHARGE, Charge, Ending, Figures, charge
 from proxy.core.holds import OpenHold
-from proxy.core.ledger import NO_CHARGE, Charge, Ending, Figures, Settle, Void, charge
+from proxy.core.ledger import Settle, Void
 from proxy.core.prices import FREE
 from proxy.core.pricing import gateway_credits, metered, paid_input, told_in_headers
 from proxy.core.readers import Readers

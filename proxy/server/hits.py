@@ -2,7 +2,7 @@
 
 from aiohttp import web
 
-from proxy.core.ledger import Ending
+from proxy.core.charges import Ending
 from proxy.core.speech import WAV_HEADER
 from proxy.mcp import answers as mcp_answers
 from proxy.server import lists, replies

@@ -10,8 +10,8 @@ from typing import Final
 from aiohttp import web
 
 from proxy.config.settings import Credential
+from proxy.core.charges import Ending
 from proxy.core.idempotency import Fate, Verdict, digest_of, fate, is_key, judge
-from proxy.core.ledger import Ending
 from proxy.core.riders import Keep, Release
 from proxy.errors import ProxyError
 from proxy.server import replies

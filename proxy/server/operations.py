@@ -9,8 +9,9 @@ from typing import Final
 from urllib.parse import unquote
 
 from proxy.core.answers import Family
+from proxy.core.charges import Basis, Charge, Ending, Figures, charge
 from proxy.core.holds import OpenHold
-from proxy.core.ledger import Basis, Charge, Ending, Figures, Settle, Void, charge
+from proxy.core.ledger import Settle, Void
 from proxy.core.operations import Operation, Work, work
 from proxy.core.pricing import metered
 from proxy.core.riders import Begin, Finish

@@ -9,7 +9,7 @@ from typing import Final
 
 from aiohttp import web
 
-from proxy.core.ledger import Ending
+from proxy.core.charges import Ending
 from proxy.errors import ProxyError
 from proxy.mcp import merged as merged_server
 from proxy.mcp import mirroring

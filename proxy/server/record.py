@@ -3,8 +3,8 @@
 import time
 from typing import Final
 
+from proxy.core.charges import NO_CHARGE, WORD, Basis, Charge
 from proxy.core.jsonrpc import MCP_METHODS
-from proxy.core.ledger import NO_CHARGE, WORD, Basis, Charge
 from proxy.core.limits import Draw
 from proxy.core.turns import Waiter
 from proxy.observe.metrics import NOBODY, OTHER

@@ -8,7 +8,7 @@ from typing import Final
 
 from aiohttp import web
 
-from proxy.core.ledger import Ending
+from proxy.core.charges import Ending
 from proxy.core.policy import Storms
 from proxy.core.speech import WAV_HEADER
 from proxy.errors import ProxyError

@@ -11,8 +11,8 @@ from typing import Any, Final
 from aiohttp import web
 
 from proxy.core import errorbody, jsonrpc
+from proxy.core.charges import Ending
 from proxy.core.headers import ForbiddenHeader, Retry, headers_down, retry, retry_after_s
-from proxy.core.ledger import Ending
 from proxy.core.policy import ErrorForm, McpErrors, RateHeaders
 from proxy.core.refusals import Said
 from proxy.errors import BUDGET, NOT_ALLOWED, PAUSED, TURN, UPSTREAM, ProxyError

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Final, Protocol
 
-from proxy.core.ledger import Ending
+from proxy.core.charges import Ending
 from proxy.server.exchange import Exchange
 from proxy.server.spool import FellBehind, Spool
 from proxy.server.upstream import Answer, Broke, TooSlow, UpstreamFault

@@ -9,7 +9,7 @@ from typing import Final
 
 from aiohttp import web
 
-from proxy.core.ledger import Ending
+from proxy.core.charges import Ending
 from proxy.server import owning, replies
 from proxy.server.call import Call
 from proxy.server.parts import Parts

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
+from proxy.core.charges import NO_CHARGE
 from proxy.core.headers import MCP_LEGACY_VERSIONS
 from proxy.core.jsonrpc import MCP_METHODS
-from proxy.core.ledger import NO_CHARGE
 from proxy.observe.traces import Span
 from proxy.server.call import Call
 from proxy.server.parts import Parts

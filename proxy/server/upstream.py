@@ -21,7 +21,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.streams import StreamReader
 from yarl import URL
 
-from proxy.core.ledger import Ending
+from proxy.core.charges import Ending
 from proxy.core.plainanswer import PlainAnswer
 from proxy.server.departure import Departures
 from proxy.server.lines import Line, Lines

@@ -14,7 +14,8 @@ from proxy.config.sources import load
 from proxy.emulator.gateway import Options
 from proxy.emulator.gateway import running as emulated
 from proxy.observe.log import RequestLog
-from proxy.server.app import Doubles, Running, running
+from proxy.server.app import Running, running
+from proxy.server.opening import Doubles
 
 
 @dataclass

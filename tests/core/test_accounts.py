@@ -7,10 +7,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from proxy.core.account import Why
 from proxy.core.accounts import Accounts
+from proxy.core.charges import Basis, Charge, Ending
 from proxy.core.drawings import PRUNED_FROM
 from proxy.core.facts import Facts
-from proxy.core.ledger import Basis, Charge, Ending, Hold, Outcome, Projection, Settle, Void
+from proxy.core.ledger import Hold, Outcome, Settle, Void
 from proxy.core.limits import Budget, Each, Match, drawn, within_reach
+from proxy.core.projection import Projection
 from proxy.core.windows import Calendar, Per, Sliding
 from tests.stories import play
 
@@ -245,7 +247,8 @@ class Books(RuleBasedStateMachine):
         rebuilt.accounts = fresh = Accounts(BUDGETS)
         # What was admitted was admitted: a rebuild judges nothing again.
         fresh.judge = lambda *_: None
-        rebuilt.replay(self.entries)
+        for step in self.entries:
+            rebuilt.apply(step)
         del fresh.judge
         for who in WHO:
             for budget in drawn(BUDGETS, who):

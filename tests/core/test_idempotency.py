@@ -2,6 +2,7 @@
 
 import pytest
 
+from proxy.core.charges import CHARGE, Ending, Rule
 from proxy.core.idempotency import (
     BODY_MAX,
     KEPT_S,
@@ -13,7 +14,6 @@ from proxy.core.idempotency import (
     is_key,
     judge,
 )
-from proxy.core.ledger import CHARGE, Ending, Rule
 from proxy.core.riders import Keep, KeptOutcome, Promise
 from tests.stories import play
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.core.answers import Family
-from proxy.core.ledger import Figures
+from proxy.core.charges import Figures
 from proxy.core.prices import FLAT, Price
 from proxy.core.pricing import metered, paid_input, token_credits
 from proxy.core.usage import Usage

@@ -13,9 +13,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from proxy.core.account import Why
 from proxy.core.accounts import Accounts
+from proxy.core.charges import Basis, Charge, Ending
 from proxy.core.facts import Facts
-from proxy.core.ledger import Basis, Charge, Ending, Hold, Outcome, Projection, Settle
+from proxy.core.ledger import Hold, Outcome, Settle
 from proxy.core.limits import Budget, Counts, Draw, Each, Match, Rate, RateMatch, drawn
+from proxy.core.projection import Projection
 from proxy.core.purse import Purse
 from proxy.core.scheduler import Scheduler
 from proxy.core.turns import Held, Turn, Waiter

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.core.ledger import Ending
+from proxy.core.charges import Ending
 from proxy.core.limits import Counts, Rate
 from proxy.core.policy import DEFAULT_POLICY, KeyRef, Policy, Team
 from tests.held import Held

@@ -7,8 +7,8 @@ import orjson
 import pytest
 from mcp import Client, MCPError
 
+from proxy.core.charges import Ending
 from proxy.core.deterministic import CacheRule
-from proxy.core.ledger import Ending
 from proxy.core.limits import Match
 from proxy.core.newer import SERVER_INFO, SUPPORTED, VERSION
 from proxy.core.policy import DEFAULT_POLICY, McpNewer

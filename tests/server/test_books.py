@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
+from proxy.core.charges import Basis, Charge, Ending
 from proxy.core.facts import Facts
-from proxy.core.ledger import Basis, Charge, Ending, Hold, Settle
+from proxy.core.ledger import Hold, Settle
 from proxy.core.limits import Budget
 from proxy.core.riders import Promise
 from proxy.core.windows import Calendar, Per

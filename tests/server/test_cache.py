@@ -7,8 +7,9 @@ from dataclasses import replace
 import orjson
 import pytest
 
+from proxy.core.charges import Ending
 from proxy.core.deterministic import CacheRule
-from proxy.core.ledger import Ending, Void
+from proxy.core.ledger import Void
 from proxy.core.limits import Budget, Match
 from proxy.core.policy import DEFAULT_POLICY, CacheScope, KeyRef, Policy, Steering, Storms, StreamUsage, Team
 from proxy.core.prices import FLAT, PriceTable, Rule

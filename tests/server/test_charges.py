@@ -3,7 +3,8 @@
 import orjson
 import pytest
 
-from proxy.core.ledger import Basis, Settle
+from proxy.core.charges import Basis
+from proxy.core.ledger import Settle
 from proxy.core.policy import Policy, Team
 from proxy.core.prices import Price, PriceTable, Rule
 from tests.proxies import CHAT, NATIVE, RESPONSE, proxied

@@ -8,7 +8,8 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from proxy.core.ledger import Basis, Ending, Hold, Settle, Void
+from proxy.core.charges import Basis, Ending
+from proxy.core.ledger import Hold, Settle, Void
 from proxy.core.policy import DEFAULT_POLICY, KeyRef, Team
 from proxy.core.prices import FLAT
 from proxy.core.pricing import token_credits

@@ -12,7 +12,7 @@ from proxy.config.sources import load
 from proxy.core.ledger import Hold
 from proxy.core.policy import DEFAULT_POLICY
 from proxy.observe.log import RequestLog
-from proxy.server import app, pipeline
+from proxy.server import app, opening, pipeline
 from proxy.server.inbound import Inbound
 from proxy.server.listener import Listener
 from proxy.stores.cache.memory import MemoryCache
@@ -48,8 +48,8 @@ async def cancelling(upstream, suspension):
     settings = load(flags, {"SLUICEGATE_UPSTREAM_KEY": KEY}, None)
     log = RequestLog(lambda line: None, form=LogFormat.JSON)
     async with AsyncExitStack() as stack:
-        parts = await app._open_parts(
-            stack, settings, DEFAULT_POLICY, app.Doubles(log=log, ledger=MemoryLedger(), cache=MemoryCache(1024))
+        parts = await opening.open_parts(
+            stack, settings, DEFAULT_POLICY, opening.Doubles(log=log, ledger=MemoryLedger(), cache=MemoryCache(1024))
         )
 
         async def handle(request):

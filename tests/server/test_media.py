@@ -7,7 +7,8 @@ import zlib
 import orjson
 import pytest
 
-from proxy.core.ledger import Basis, Settle, Void
+from proxy.core.charges import Basis
+from proxy.core.ledger import Settle, Void
 from proxy.core.policy import KeyRef, Policy, Team
 from proxy.core.prices import FLAT
 from proxy.core.speech import WAV_HEADER

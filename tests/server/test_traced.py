@@ -9,7 +9,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from proxy.config.sources import load
 from proxy.core.policy import DEFAULT_POLICY
 from proxy.observe import traces
-from proxy.server.app import at_rest
+from proxy.server.opening import at_rest
 from tests.collector import attributes, collecting
 from tests.proxies import CHAT, NATIVE, proxied
 

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from proxy.core.charges import Basis, Charge, Ending, Figures, charge
 from proxy.core.facts import Facts
 from proxy.core.keyring import Issued, Keyring
-from proxy.core.ledger import Adjust, Basis, Charge, Ending, Expire, Figures, Hold, Outcome, Settle, Void, charge
+from proxy.core.ledger import Adjust, Expire, Hold, Outcome, Settle, Void
 from proxy.core.limits import Budget, Each
 from proxy.core.riders import IssueKey
 from proxy.core.spending import Total
@@ -16,7 +17,7 @@ from proxy.stores.ledger.archive import COLUMNS
 from proxy.stores.ledger.memory import MemoryLedger
 from proxy.stores.ledger.sqlite import SqliteLedger
 from proxy.units import Credits
-from tests.core.test_ledger import STORY, step_of
+from tests.core.test_projection import STORY, step_of
 from tests.stories import rows
 
 NOW_S = 1_800_000_000.0

@@ -23,8 +23,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from proxy.core.charges import Basis, Charge, Ending
 from proxy.core.facts import Facts
-from proxy.core.ledger import Adjust, Basis, Charge, Ending, Expire, Hold, Outcome, Phase, Resolve, Settle, Void
+from proxy.core.ledger import Adjust, Expire, Hold, Outcome, Phase, Resolve, Settle, Void
 from proxy.core.limits import Budget, Each, Excess, Match, drawn
 from proxy.core.windows import Calendar, Per, Sliding
 from proxy.stores.ledger.contract import LedgerStore

@@ -2,9 +2,10 @@
 
 import pytest
 
+from proxy.core.charges import Basis, Charge, Ending
 from proxy.core.facts import Facts
 from proxy.core.holds import OpenHold
-from proxy.core.ledger import Adjust, Basis, Charge, Ending, Hold, Outcome, Resolve, Settle, Void
+from proxy.core.ledger import Adjust, Hold, Outcome, Resolve, Settle, Void
 from proxy.core.operations import Operation
 from proxy.core.prices import FLAT
 from proxy.core.riders import (

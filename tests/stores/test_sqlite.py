@@ -12,9 +12,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from proxy.core.charges import Basis, Charge, Ending
 from proxy.core.facts import Facts
 from proxy.core.holds import OpenHold
-from proxy.core.ledger import Adjust, Basis, Charge, Ending, Expire, Hold, Outcome, Resolve, Settle, Void
+from proxy.core.ledger import Adjust, Expire, Hold, Outcome, Resolve, Settle, Void
 from proxy.core.limits import Budget, drawn
 from proxy.core.operations import Operation
 from proxy.core.riders import Begin, Finish, Learned, Own, Promise, Turn, TurnWritten
@@ -22,7 +23,7 @@ from proxy.core.windows import Calendar, Per
 from proxy.stores.ledger.contract import LedgerUnavailable
 from proxy.stores.ledger.sqlite import ROWS_A_TURN, CannotOpen, SqliteLedger, _in_turns
 from proxy.units import Credits
-from tests.core.test_ledger import CRASH, step_of
+from tests.core.test_projection import CRASH, step_of
 from tests.stores.test_contract import BUDGETS, NOW_S, RED
 from tests.stories import rows
 

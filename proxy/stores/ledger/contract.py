@@ -1,8 +1,8 @@
 """What every home of the ledger promises: one writing method, and a projection that is always current.
 
-`submit(steps)` takes a batch, decides each step with `core.ledger` and answers with one outcome a step, in order. When
-they are there, the accepted steps are as durable as the home can make them; a step whose outcome is not `OK` left no
-trace. The answer is `LedgerUnavailable` when nothing was written. Cancelling who waits does not undo a batch.
+`submit(steps)` takes a batch, decides each step with `core.projection` and answers with one outcome a step, in order.
+When they are there, the accepted steps are as durable as the home can make them; a step whose outcome is not `OK` left
+no trace. The answer is `LedgerUnavailable` when nothing was written. Cancelling who waits does not undo a batch.
 
 A batch that nobody waits for is submitted with `soon=False`: it is decided at once and written with the next batch that
 somebody waits for, after `LATER_S` when none comes, or when `push` is called.
@@ -13,9 +13,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from proxy.core.ledger import HoldState, Outcome, Projection, Step
+from proxy.core.ledger import HoldState, Outcome, Step
 from proxy.core.limits import Budget
 from proxy.core.operations import Operation
+from proxy.core.projection import Projection
 from proxy.core.riders import KeptKey, KeptOutcome, KeptOwner, KeptTurn, Learned
 from proxy.core.spending import Total
 

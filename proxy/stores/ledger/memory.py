@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from proxy.core.accounts import Accounts
-from proxy.core.ledger import Adjust, Hold, HoldState, Outcome, Projection, Resolve, Settle, Step
+from proxy.core.ledger import Adjust, Hold, HoldState, Outcome, Resolve, Settle, Step
 from proxy.core.limits import Budget
 from proxy.core.operations import Operation
+from proxy.core.projection import Projection
 from proxy.core.riders import KeptKey, KeptOutcome, KeptOwner, KeptTurn, Learned, Rider
 from proxy.core.spending import Total
 from proxy.stores.ledger import archive

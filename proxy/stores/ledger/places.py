@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from proxy.core.ledger import Basis
+from proxy.core.charges import Basis
 from proxy.stores.ledger.rows import Row
 
 GATEWAY: Final = "gateway"

@@ -5,8 +5,9 @@ from typing import Any, Final
 
 import orjson
 
+from proxy.core.charges import WORD, Basis
 from proxy.core.facts import Facts
-from proxy.core.ledger import WORD, Adjust, Basis, Expire, Hold, HoldState, Phase, Resolve, Settle, Step, Void
+from proxy.core.ledger import Adjust, Expire, Hold, HoldState, Phase, Resolve, Settle, Step, Void
 from proxy.core.riders import (
     Begin,
     Finish,

@@ -19,9 +19,10 @@ import aiosqlite
 
 from proxy.core.accounts import Accounts
 from proxy.core.facts import Facts
-from proxy.core.ledger import Adjust, Hold, HoldState, Outcome, Phase, Projection, Step
+from proxy.core.ledger import Adjust, Hold, HoldState, Outcome, Phase, Step
 from proxy.core.limits import Budget
 from proxy.core.operations import Operation
+from proxy.core.projection import Projection
 from proxy.core.riders import KeptKey, KeptOutcome, KeptOwner, KeptTurn, Learned, Rider
 from proxy.core.spending import Total
 from proxy.core.windows import Calendar, Sliding
