@@ -7,6 +7,7 @@ from typing import Final
 from bench.books import ROOT
 
 COMMANDS: Final[tuple[tuple[str, ...], ...]] = (
+    ("bench.commits",),
     ("bench.inserts",),
     ("bench.waiters",),
     ("bench.tenant",),

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import signal
 import sqlite3
 import stat
@@ -21,6 +22,7 @@ from proxy.core.operations import Operation
 from proxy.core.riders import Begin, Finish, Learned, Own, Promise, Turn, TurnWritten
 from proxy.core.windows import Calendar, Per
 from proxy.stores.ledger.contract import LedgerUnavailable
+from proxy.stores.ledger.opening import LOG_BYTES
 from proxy.stores.ledger.sqlite import ROWS_A_TURN, CannotOpen, SqliteLedger, _in_turns
 from proxy.units import Credits
 from tests.core.test_projection import CRASH, step_of
@@ -45,6 +47,43 @@ def figures(home, now_s):
         for facts in (RED, BLUE)
         for budget in drawn(accounts.budgets, facts)
     }
+
+
+async def test_the_log_is_as_long_as_it_will_be_before_the_first_commit(tmp_path):
+    """Else each commit writes down its length as well, which takes a third of its time."""
+    path, log = tmp_path / "ledger.db", tmp_path / "ledger.db-wal"
+    for _ in range(2):
+        home = await reopened(path)
+        assert log.stat().st_size == LOG_BYTES
+        await home.apply([Hold("a", RED, 3, NOW_S)])
+        for number in range(400):
+            await home.apply([Adjust(f"j{path.stat().st_size}-{number}", RED, 1, "a bill", "lead", NOW_S)])
+        assert log.stat().st_size == LOG_BYTES, "what is in it goes into the file before it is full"
+        await home.close()
+
+
+async def test_what_is_behind_the_last_commit_in_a_log_is_not_read(tmp_path):
+    home = await reopened(tmp_path / "ledger.db")
+    await home.apply([Hold("a", RED, 3, NOW_S)])
+    (tmp_path / "cut").mkdir()
+    for name in ("ledger.db", "ledger.db-wal"):
+        (tmp_path / "cut" / name).write_bytes((tmp_path / name).read_bytes())
+    again = await reopened(tmp_path / "cut" / "ledger.db")
+    assert again.unknown == {"a"}
+    assert await again.verify() == []
+    await again.close()
+    await home.close()
+
+
+async def test_a_disk_without_room_for_a_log_of_that_length_opens_all_the_same(tmp_path):
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LOG_BYTES // 2, limit[1]))
+    try:
+        home = await reopened(tmp_path / "ledger.db")
+        assert await home.apply([Hold("a", RED, 3, NOW_S)]) == [Outcome.OK]
+        await home.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
 
 
 async def test_a_restart_knows_what_was_spent_and_what_is_held(tmp_path):

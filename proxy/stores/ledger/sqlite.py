@@ -7,9 +7,7 @@ else is admitted.
 """
 
 import asyncio
-import os
 import sqlite3
-import stat
 from collections.abc import AsyncIterator, Iterable, Sequence
 from math import inf
 from pathlib import Path
@@ -28,7 +26,7 @@ from proxy.core.spending import Total
 from proxy.core.windows import Calendar, Sliding
 from proxy.stores.ledger import archive, reading, schema
 from proxy.stores.ledger.contract import LATER_S, CannotOpen, Entry, LedgerUnavailable
-from proxy.stores.ledger.migrate import migrate
+from proxy.stores.ledger.opening import UNCHECKED, make_private, prepare
 from proxy.stores.ledger.places import Places
 from proxy.stores.ledger.rows import Row, facts_of, joined, quarter, row, values
 from proxy.units import Credits
@@ -36,15 +34,8 @@ from proxy.units import Credits
 _OK: Final = Outcome.OK
 """Bound once: looking a member up in its enum takes as long as a call."""
 
-CHECKED_BYTES_MAX: Final = 256 * 1024 * 1024
-"""Largest file that is checked whole at each start; a check reads some 500 MB a second."""
-
 LATER_MAX: Final = 512
 """Rows that may wait for a batch to ride with."""
-
-_UNCHECKED: Final = "PRAGMA ignore_check_constraints = ON"
-"""Kinds of entries are words of our triggers, and looking for one in the list of all costs as much as the entry. It is
-looked at when a file is opened or verified."""
 
 ROWS_A_TURN: Final = 100
 """Rows booked into new accounts before the rest of the process has its turn: a few milliseconds."""
@@ -83,10 +74,10 @@ class SqliteLedger:
         full:    commits survive a power cut; otherwise only a crash of this process.
         later_s: how long what nobody waits for may stay unwritten.
         """
-        _make_private(path)
+        make_private(path)
         database = await aiosqlite.connect(path, isolation_level=None)
         try:
-            await _prepare(database, path, full=full)
+            await prepare(database, path, full=full)
             ledger = cls(database, path, budgets, later_s)
             await ledger._rebuild(now_s)
         except sqlite3.OperationalError as error:
@@ -331,7 +322,7 @@ class SqliteLedger:
         try:
             problems = [said for (said,) in await self._all("PRAGMA integrity_check") if said != "ok"]
         finally:
-            await self._all(_UNCHECKED)
+            await self._all(UNCHECKED)
         wanted: dict[Dimensions, tuple[int, int]] = {}
         for place, *names, spent, calls, at_s in await self._all(reading.REBUILT):
             if place != quarter(at_s):
@@ -376,48 +367,3 @@ async def _in_turns(rows: Sequence[Any]) -> AsyncIterator[Any]:
         yield one
         if at % ROWS_A_TURN == 0:
             await asyncio.sleep(0)
-
-
-def _make_private(path: Path) -> None:
-    """The folder is the owner's alone, and so is the file, from its first byte on. Raises CannotOpen."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
-            if mode & 0o077:
-                os.fchmod(descriptor, 0o600)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise CannotOpen(f"{path} cannot be written ({error.strerror}); give another folder with --data") from error
-
-
-async def _prepare(database: aiosqlite.Connection, path: Path, *, full: bool) -> None:
-    """Lock the file, check it, and bring it to this version. Raises CannotOpen and sqlite3 errors."""
-    for pragma in (
-        "busy_timeout = 0",
-        "locking_mode = EXCLUSIVE",
-        "journal_mode = WAL",
-        f"synchronous = {'FULL' if full else 'NORMAL'}",
-        "journal_size_limit = 67108864",
-        "trusted_schema = OFF",
-        "cell_size_check = ON",
-        "foreign_keys = ON",
-    ):
-        await database.execute_fetchall(f"PRAGMA {pragma}")
-    # The lock is taken by the first transaction and kept until the connection closes.
-    await database.execute_fetchall("BEGIN IMMEDIATE")
-    await database.execute_fetchall("COMMIT")
-    if os.stat(path).st_size <= CHECKED_BYTES_MAX:  # noqa: PTH116  (one call, at the start)
-        found = [row[0] for row in await database.execute_fetchall("PRAGMA quick_check")]
-        if found != ["ok"]:
-            raise sqlite3.DatabaseError(str(found[0]))
-    await database.execute_fetchall(_UNCHECKED)
-    version = next(iter(await database.execute_fetchall("PRAGMA user_version")))[0]
-    if version == 0:
-        await database.executescript(f"BEGIN; {schema.CREATE} COMMIT;")
-    elif version < schema.VERSION:
-        await migrate(database, path, version)
-    elif version > schema.VERSION:
-        raise CannotOpen(f"{path} was written by a newer version of this program; use that one")
