@@ -9,7 +9,8 @@ from proxy.core.instants import ahead
 from proxy.core.keyring import Issued, KeyState
 from proxy.server.keys import KeyTaken
 from proxy.server.parts import Parts
-from proxy.stores.ledger.contract import CannotOpen, LedgerUnavailable
+from proxy.stores.ledger.commit import LedgerUnavailable
+from proxy.stores.ledger.contract import CannotOpen
 from proxy.units import instant_text
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

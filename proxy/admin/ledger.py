@@ -8,7 +8,7 @@ from proxy.config.problem import did_you_mean
 from proxy.core.facts import Facts
 from proxy.core.ledger import Adjust, HoldState, Outcome, Phase, Resolve
 from proxy.server.parts import Parts
-from proxy.stores.ledger.contract import LedgerUnavailable
+from proxy.stores.ledger.commit import LedgerUnavailable
 from proxy.units import credit_text, credits_of, instant_text
 
 PAGE_MAX: Final = 5000

@@ -18,7 +18,8 @@ from proxy.core.ledger import Hold, Outcome, Settle, Step, Void
 from proxy.core.limits import Budget
 from proxy.core.riders import KeptOutcome, KeptTurn, Rider
 from proxy.errors import ProxyError
-from proxy.stores.ledger.contract import LedgerStore, LedgerUnavailable
+from proxy.stores.ledger.commit import Commit, LedgerUnavailable
+from proxy.stores.ledger.contract import LedgerStore
 
 RETRY_S: Final = 0.5
 """Pause before an ending that could not be written is tried again; it is kept until it is."""
@@ -41,8 +42,10 @@ class Books:
 
     def __init__(self, store: LedgerStore) -> None:
         self._store: Final = store
-        self._writing: Final[set[asyncio.Future[list[Outcome]]]] = set()
-        self._asked: Final[dict[asyncio.Future[list[Outcome]], asyncio.Future[None]]] = {}
+        self._asked: Final[set[Commit]] = set()
+        self._unwritten = 0
+        self._written: Final = asyncio.Event()
+        self._written.set()
         self._ending: asyncio.Future[None] | None = None
         self._awaited = 0
         self.available = True
@@ -51,7 +54,7 @@ class Books:
         self.back: Callable[[], None] = lambda: None
         """Told once when it takes them again."""
 
-    def _away(self, error: BaseException | None) -> None:
+    def _away(self, error: LedgerUnavailable) -> None:
         if self.available:
             self.told(str(error))
         self.available = False
@@ -71,7 +74,7 @@ class Books:
         try:
             outcome = (await self._committed(commit))[0]
         except asyncio.CancelledError:
-            commit.add_done_callback(lambda done: self._void_after(done, hold))
+            commit.then(lambda done: self._void_after(done, hold))
             raise
         if outcome is Outcome.OK:
             return None
@@ -88,35 +91,31 @@ class Books:
 
     async def keep(self, riders: Sequence[Rider]) -> None:
         """Commit rows before going on; where the ledger is away, go on, and they are kept until it takes them."""
-        commit = self._end(riders, soon=True)
-        await asyncio.wait([commit])
+        with contextlib.suppress(LedgerUnavailable):
+            await self._end(riders, soon=True)
 
     def note(self, riders: Sequence[Rider]) -> None:
         """Write rows that nobody waits for; they are kept until the ledger takes them."""
         self._end(riders)
 
-    async def _committed(self, commit: "asyncio.Future[list[Outcome]]") -> list[Outcome]:
-        if not commit.done():
-            # Who waits may be cancelled; the commit goes on.
-            self._asked[commit] = answered = asyncio.get_running_loop().create_future()
-            commit.add_done_callback(self._answered)
-            await answered
+    async def _committed(self, commit: Commit) -> list[Outcome]:
+        self._asked.add(commit)
         try:
-            outcomes = commit.result()
+            outcomes = await commit
+        except asyncio.CancelledError:
+            commit.then(self._asked.discard)
+            raise
         except LedgerUnavailable as error:
+            self._asked.discard(commit)
             self._away(error)
             raise ProxyError(
                 "ledger_unavailable",
                 "The ledger cannot take entries now, so nothing that spends is admitted. Whoever runs the proxy finds "
                 "the cause in its log.",
             ) from error
+        self._asked.discard(commit)
         self._took()
         return outcomes
-
-    def _answered(self, commit: "asyncio.Future[list[Outcome]]") -> None:
-        waiting = self._asked.pop(commit)
-        if not waiting.done():
-            waiting.set_result(None)
 
     @property
     def store(self) -> LedgerStore:
@@ -146,7 +145,7 @@ class Books:
         Returns when the accounts are made; where the ledger is away, that is when it is back.
         """
         with contextlib.suppress(LedgerUnavailable):
-            await asyncio.shield(self._store.rebudget(budgets))
+            await self._store.rebudget(budgets)
 
     def lasts(self, hold: str) -> None:
         """A hold belongs to an operation from now on."""
@@ -167,9 +166,10 @@ class Books:
         finally:
             self._awaited -= 1
 
-    def _void_after(self, commit: "asyncio.Future[list[Outcome]]", hold: Hold) -> None:
-        if not commit.cancelled() and commit.exception() is None and commit.result()[0] is Outcome.OK:
-            self.end(Void(hold.hold, Ending.NEVER_SENT, hold.at_s))
+    def _void_after(self, commit: Commit, hold: Hold) -> None:
+        with contextlib.suppress(LedgerUnavailable):
+            if commit.outcomes[0] is Outcome.OK:
+                self.end(Void(hold.hold, Ending.NEVER_SENT, hold.at_s))
 
     def end(self, step: Settle | Void, riders: Sequence[Rider] = ()) -> None:
         """Write an ending, and riders with it; returns at once and cannot fail."""
@@ -179,31 +179,32 @@ class Books:
         """Every turn that is kept."""
         return await self._store.turns(0.0)
 
-    def _end(self, steps: Sequence[Step], *, soon: bool = False) -> "asyncio.Future[list[Outcome]]":
+    def _end(self, steps: Sequence[Step], *, soon: bool = False) -> Commit:
+        self._unwritten += 1
+        self._written.clear()
+        return self._try(steps, soon=soon)
+
+    def _try(self, steps: Sequence[Step], *, soon: bool = False) -> Commit:
         commit = self._store.submit(steps, soon=soon)
         if self._awaited:
             self._store.push()
-        self._writing.add(commit)
-        commit.add_done_callback(lambda done: self._ended(done, steps))
+        commit.then(self._ended)
         return commit
 
-    def _ended(self, commit: "asyncio.Future[list[Outcome]]", steps: Sequence[Step]) -> None:
-        self._writing.discard(commit)
-        if commit.cancelled() or commit.exception() is not None:
+    def _ended(self, commit: Commit) -> None:
+        try:
+            commit.outcomes  # noqa: B018  (raises where there are none)
+        except LedgerUnavailable as error:
             # Kept until the ledger takes it.
-            self._away(None if commit.cancelled() else commit.exception())
-            again = asyncio.get_running_loop().create_future()
-            self._writing.add(again)
-            asyncio.get_running_loop().call_later(RETRY_S, self._again, again, steps)
+            self._away(error)
+            asyncio.get_running_loop().call_later(RETRY_S, self._try, commit.steps)
             return
         self._took()
+        self._unwritten -= 1
+        if not self._unwritten:
+            self._written.set()
         if self._ending is not None and not self._ending.done():
             self._ending.set_result(None)
-
-    def _again(self, waited: "asyncio.Future[list[Outcome]]", steps: Sequence[Step]) -> None:
-        self._end(steps)
-        self._writing.discard(waited)
-        waited.set_result([])
 
     async def outcome(self, team: str, key: str) -> KeptOutcome | None:
         """What is known of a call with an idempotency key; what was written before is in it."""
@@ -221,14 +222,17 @@ class Books:
 
     async def written(self) -> None:
         """Wait until every ending so far is in the home, however long that takes."""
-        while self._writing:
-            self._store.push()
-            await asyncio.wait(list(self._writing))
+        self._awaited += 1
+        self._store.push()
+        try:
+            await self._written.wait()
+        finally:
+            self._awaited -= 1
 
     @property
     def unwritten(self) -> int:
         """Endings that are not in the home yet."""
-        return len(self._writing)
+        return self._unwritten
 
     @property
     def unanswered(self) -> int:

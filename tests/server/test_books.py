@@ -13,15 +13,15 @@ from proxy.core.windows import Calendar, Per
 from proxy.errors import ProxyError
 from proxy.server import books as books_room
 from proxy.server.books import Books
-from proxy.stores.ledger.contract import LedgerUnavailable
-from proxy.stores.ledger.memory import MemoryLedger
+from proxy.stores.ledger.commit import LedgerUnavailable
 from proxy.stores.ledger.sqlite import SqliteLedger
+from tests.held import Late
 
 HOLD = Hold("h1", Facts("red", "k", "chat"), 100, 0.0)
 SETTLE = Settle("h1", Charge(5, Basis.USAGE), Ending.ANSWERED, 1.0)
 
 
-class SlowLedger(MemoryLedger):
+class SlowLedger(Late):
     """A home whose commits take until they are let through, and that can be away."""
 
     def __init__(self, *budgets):
@@ -30,14 +30,13 @@ class SlowLedger(MemoryLedger):
         self.away = 0
 
     def submit(self, steps, *, soon=True):
-        return asyncio.ensure_future(self._after(steps))
+        return self.late(steps, soon=soon)
 
-    async def _after(self, steps):
+    async def let_in(self, steps):
         await self.gate.wait()
         if self.away:
             self.away -= 1
             raise LedgerUnavailable("full")
-        return await super().submit(steps)
 
 
 async def test_a_caller_cancelled_during_the_commit_has_its_hold_voided():

@@ -9,10 +9,10 @@ from proxy.core.policy import KeyRef, Policy, Team, UnknownIds
 from proxy.core.prices import FLAT
 from proxy.core.riders import Own
 from proxy.server import books as books_room
-from proxy.stores.ledger.contract import LedgerUnavailable
-from proxy.stores.ledger.memory import MemoryLedger
+from proxy.stores.ledger.commit import LedgerUnavailable
 from proxy.stores.ledger.sqlite import SqliteLedger
 from proxy.units import credits_of, share_up
+from tests.held import Late
 from tests.proxies import RESPONSE, proxied
 
 
@@ -85,7 +85,7 @@ async def test_an_id_is_owned_before_its_first_byte_is_sent(gateway):
         await response.read()
 
 
-class Gated(MemoryLedger):
+class Gated(Late):
     """A home whose commits of owners wait for a gate, or fail."""
 
     def __init__(self):
@@ -94,15 +94,14 @@ class Gated(MemoryLedger):
 
     def submit(self, steps, *, soon=True):
         if any(isinstance(step, Own) for step in steps):
-            return asyncio.ensure_future(self._after(steps))
+            return self.late(steps, soon=soon)
         return super().submit(steps, soon=soon)
 
-    async def _after(self, steps):
+    async def let_in(self, steps):
         self.asked.set()
         await self.gate.wait()
         if self.away:
             raise LedgerUnavailable("away")
-        return await super().submit(steps)
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -21,7 +21,7 @@ from proxy.core.limits import Budget, drawn
 from proxy.core.operations import Operation
 from proxy.core.riders import Begin, Finish, Learned, Own, Promise, Turn, TurnWritten
 from proxy.core.windows import Calendar, Per
-from proxy.stores.ledger.contract import LedgerUnavailable
+from proxy.stores.ledger.commit import LedgerUnavailable
 from proxy.stores.ledger.opening import LOG_BYTES
 from proxy.stores.ledger.sqlite import ROWS_A_TURN, CannotOpen, SqliteLedger, _in_turns
 from proxy.units import Credits
@@ -415,7 +415,7 @@ async def test_an_ending_that_nobody_waits_for_rides_with_the_next_hold(tmp_path
     await home.apply([Hold("a", RED, 30, NOW_S)])
     ending = home.submit([settle("a", 25)], soon=False)
     assert await home.apply([Hold("b", RED, 5, NOW_S)]) == [Outcome.OK]
-    assert ending.done(), "it was written before what came after it was acknowledged"
+    assert ending.over, "it was written before what came after it was acknowledged"
     assert await home._all("SELECT kind, hold FROM entries ORDER BY id") == [
         ("hold", "a"),
         ("settle", "a"),
@@ -430,7 +430,7 @@ async def test_an_ending_that_nobody_waits_for_is_decided_at_once_and_written_so
     ending = home.submit([settle("a", 25)], soon=False)
     await asyncio.sleep(0)
     assert home.projection.spent == {"red": 25}
-    assert not ending.done()
+    assert not ending.over
     assert await ending == [Outcome.OK]
     await home.close()
 
@@ -447,7 +447,7 @@ async def test_what_was_not_to_be_written_soon_is_written_when_it_is_pushed_and_
     assert home.projection.accounts.used(BUDGETS[0], (), NOW_S) == (10, 10)
     last = home.submit([settle("c", 5)], soon=False)
     await home.close()
-    assert last.done()
+    assert last.over
     again = await reopened(tmp_path / "ledger.db")
     assert again.projection.spent == {"red": 15}
     await again.close()
@@ -491,7 +491,7 @@ async def test_what_is_handed_in_while_accounts_are_made_is_judged_by_them(tmp_p
     await home.apply([settle(facts.key, 1) for facts in many])
     made = home.rebudget(wide)
     turns = 0
-    while not made.done():
+    while not made.over:
         turns += 1
         if turns == 5:
             late = home.submit([Hold("late", RED, 1, NOW_S)])

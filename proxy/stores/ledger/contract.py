@@ -8,7 +8,6 @@ A batch that nobody waits for is submitted with `soon=False`: it is decided at o
 somebody waits for, after `LATER_S` when none comes, or when `push` is called.
 """
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -19,6 +18,7 @@ from proxy.core.operations import Operation
 from proxy.core.projection import Projection
 from proxy.core.riders import KeptKey, KeptOutcome, KeptOwner, KeptTurn, Learned
 from proxy.core.spending import Total
+from proxy.stores.ledger.commit import Commit
 
 LATER_S: Final = 0.02
 """How long a batch that nobody waits for may stay unwritten."""
@@ -26,10 +26,6 @@ LATER_S: Final = 0.02
 
 Entry = Mapping[str, Any]
 """One entry for export: id, kind, hold, at_s, its facts, credits and what else its kind has."""
-
-
-class LedgerUnavailable(Exception):
-    """The home cannot take entries now; nothing of the batch was written."""
 
 
 class CannotOpen(Exception):
@@ -49,11 +45,8 @@ class LedgerStore(Protocol):
         """Open holds of an earlier process: they count as spent until somebody says what they cost."""
         ...
 
-    def submit(self, steps: Sequence[Step], *, soon: bool = True) -> "asyncio.Future[list[Outcome]]":
-        """Hand a batch in; the future has its outcomes, or LedgerUnavailable. Cancelling it undoes nothing.
-
-        soon: somebody waits for it.
-        """
+    def submit(self, steps: Sequence[Step], *, soon: bool = True) -> Commit:
+        """Hand a batch in. soon: somebody waits for it."""
         ...
 
     def push(self) -> None:
@@ -64,7 +57,7 @@ class LedgerStore(Protocol):
         """Hand a batch in and wait for it; raises LedgerUnavailable."""
         ...
 
-    def rebudget(self, budgets: Sequence[Budget]) -> "asyncio.Future[list[Outcome]]":
+    def rebudget(self, budgets: Sequence[Budget]) -> Commit:
         """Keep accounts of these budgets from the next batch on, filled from the entries; done when they are made."""
         ...
 

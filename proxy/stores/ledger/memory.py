@@ -1,6 +1,5 @@
 """The ledger in memory: exact while the process lives, gone with it."""
 
-import asyncio
 from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import islice
@@ -15,7 +14,8 @@ from proxy.core.projection import Projection
 from proxy.core.riders import KeptKey, KeptOutcome, KeptOwner, KeptTurn, Learned, Rider
 from proxy.core.spending import Total
 from proxy.stores.ledger import archive
-from proxy.stores.ledger.contract import Entry, LedgerUnavailable
+from proxy.stores.ledger.commit import Commit, LedgerUnavailable
+from proxy.stores.ledger.contract import Entry
 from proxy.stores.ledger.rows import QUARTER_S, Row, row
 from proxy.stores.ledger.shelves import Shelves
 
@@ -43,7 +43,7 @@ class MemoryLedger:
         """Take each step at once."""
         return await self.submit(steps)
 
-    def submit(self, steps: Sequence[Step], *, soon: bool = True) -> asyncio.Future[list[Outcome]]:  # noqa: ARG002
+    def submit(self, steps: Sequence[Step], *, soon: bool = True) -> Commit:
         """Take each step at once; there is nothing to wait for."""
         outcomes = []
         for given in steps:
@@ -57,8 +57,8 @@ class MemoryLedger:
             if outcome is Outcome.OK:
                 self._keep(step, before)
             outcomes.append(outcome)
-        taken: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
-        taken.set_result(outcomes)
+        taken = Commit(steps, soon=soon)
+        taken.written(outcomes)
         return taken
 
     def _keep(self, step: Step, before: HoldState | None) -> None:
@@ -78,7 +78,7 @@ class MemoryLedger:
     def push(self) -> None:
         """Everything is written already."""
 
-    def rebudget(self, budgets: Iterable[Budget]) -> "asyncio.Future[list[Outcome]]":
+    def rebudget(self, budgets: Iterable[Budget]) -> Commit:
         """Fill new accounts from the entries that are kept."""
         accounts = Accounts(budgets)
         earlier = self.projection.accounts

@@ -25,7 +25,8 @@ from proxy.core.riders import KeptKey, KeptOutcome, KeptOwner, KeptTurn, Learned
 from proxy.core.spending import Total
 from proxy.core.windows import Calendar, Sliding
 from proxy.stores.ledger import archive, reading, schema
-from proxy.stores.ledger.contract import LATER_S, CannotOpen, Entry, LedgerUnavailable
+from proxy.stores.ledger.commit import Commit, LedgerUnavailable
+from proxy.stores.ledger.contract import LATER_S, CannotOpen, Entry
 from proxy.stores.ledger.opening import UNCHECKED, make_private, prepare
 from proxy.stores.ledger.places import Places
 from proxy.stores.ledger.rows import Row, facts_of, joined, quarter, row, values
@@ -41,8 +42,8 @@ ROWS_A_TURN: Final = 100
 """Rows booked into new accounts before the rest of the process has its turn: a few milliseconds."""
 
 Dimensions = tuple[int, Facts]
-Batch = tuple[Sequence[Step], "asyncio.Future[list[Outcome]]", bool]
-"""Steps, who is told of their outcomes, and whether somebody waits for that."""
+Judged = tuple[list[Row], Commit, list[Outcome]]
+"""What a batch writes, and what became of its steps."""
 
 
 class SqliteLedger:
@@ -55,8 +56,8 @@ class SqliteLedger:
         self._path: Final = path
         self._later_s: Final = later_s
         self._budgets = tuple(budgets)
-        self._waiting: list[Batch] = []
-        self._later: list[tuple[list[Row], asyncio.Future[list[Outcome]], list[Outcome]]] = []
+        self._waiting: list[Commit] = []
+        self._later: list[Judged] = []
         self._timer: asyncio.TimerHandle | None = None
         self._pushed = False
         self._writer: asyncio.Task[None] | None = None
@@ -101,14 +102,14 @@ class SqliteLedger:
 
     async def apply(self, steps: Sequence[Step]) -> list[Outcome]:
         """Hand a batch in and wait for it; raises LedgerUnavailable."""
-        return await asyncio.shield(self.submit(steps))
+        return await self.submit(steps)
 
-    def submit(self, steps: Sequence[Step], *, soon: bool = True) -> asyncio.Future[list[Outcome]]:
-        """Hand a batch in; it is written with the next commit, whatever becomes of the future."""
-        future: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
-        self._waiting.append((steps, future, soon))
+    def submit(self, steps: Sequence[Step], *, soon: bool = True) -> Commit:
+        """Hand a batch in; it is written with the next commit, whoever waits for it."""
+        commit = Commit(steps, soon=soon)
+        self._waiting.append(commit)
         self._write()
-        return future
+        return commit
 
     def push(self) -> None:
         """Write at once what was not to be written soon."""
@@ -116,7 +117,7 @@ class SqliteLedger:
             self._pushed = True
             self._write()
 
-    def rebudget(self, budgets: Iterable[Budget]) -> "asyncio.Future[list[Outcome]]":
+    def rebudget(self, budgets: Iterable[Budget]) -> Commit:
         """The accounts are made anew from the file before the next batch is judged."""
         self._budgets = tuple(budgets)
         self._stale = True
@@ -138,15 +139,13 @@ class SqliteLedger:
                     self._stale = False
                     await self._rebuild(self._latest_s(batch))
                 self._decide(batch)
-                if pushed or len(self._later) > LATER_MAX or any(soon for _, _, soon in batch):
+                if pushed or len(self._later) > LATER_MAX or any(commit.soon for commit in batch):
                     await self._commit()
             except Exception as error:  # noqa: BLE001 - whatever it is, nobody may wait for ever
                 # Memory may be ahead of the file now: nothing is decided on it any more.
                 self._stale = True
-                for future in [*(future for _, future, _ in batch), *(future for _, future, _ in self._later)]:
-                    if not future.done():
-                        future.set_exception(LedgerUnavailable(str(error)))
-                        future.exception()  # a caller that was cancelled will not ask
+                for commit in [*batch, *(commit for _, commit, _ in self._later)]:
+                    commit.refused(str(error))
                 self._later = []
         self._pushed = False
         if self._later and self._timer is None:
@@ -157,15 +156,16 @@ class SqliteLedger:
         self.push()
 
     @staticmethod
-    def _latest_s(batch: Sequence[Batch]) -> float:
-        return max((step.at_s for steps, _, _ in batch for step in steps if not isinstance(step, Rider)), default=0.0)
+    def _latest_s(batch: Sequence[Commit]) -> float:
+        dated = (step.at_s for commit in batch for step in commit.steps if not isinstance(step, Rider))
+        return max(dated, default=0.0)
 
-    def _decide(self, batch: Sequence[Batch]) -> None:
+    def _decide(self, batch: Sequence[Commit]) -> None:
         """Judge each step in memory, and make the rows of those that were taken."""
-        for steps, future, _ in batch:
+        for commit in batch:
             rows: list[Row] = []
-            outcomes = [self._take(step, rows) for step in steps]
-            self._later.append((joined(rows), future, outcomes))
+            outcomes = [self._take(step, rows) for step in commit.steps]
+            self._later.append((joined(rows), commit, outcomes))
 
     def _take(self, given: Step, rows: list[Row]) -> Outcome:
         """Judge one step; its row goes to the others where it was taken."""
@@ -203,9 +203,8 @@ class SqliteLedger:
                 size, given = values(rows)
                 await self._database.execute_fetchall(schema.append(size), given)
             written, self._later = self._later[:count], self._later[count:]
-            for _, future, outcomes in written:
-                if not future.done():
-                    future.set_result(outcomes)
+            for _, commit, outcomes in written:
+                commit.written(outcomes)
 
     # --- reading ---
 
