@@ -73,7 +73,7 @@ REASONS: Final[Mapping[str, Reason]] = {row.name: row for row in (
     Reason("idempotency_mismatch",      422, _CALLER,   None,        False, "The same Idempotency-Key came before with another body."),
     Reason("websocket_refused",         426, _CALLER,   None,        False, "WebSocket is not offered; use HTTP with server-sent events."),
     Reason("turn_too_far",              429, _CALLER,   TURN,        True,  "The wait for a turn would be longer than the caller accepts."),
-    Reason("budget_busy",               429, _CALLER,   TURN,        True,  "What is left of a budget is held by calls still running."),
+    Reason("budget_busy",               429, _CALLER,   TURN,        True,  "What is left of a budget, or of a rate on calls at once, is held by calls still running."),
     Reason("limit_exhausted",           429, _CALLER,   TURN,        True,  "A limit that does not wait is used up; the message says until when."),
     Reason("headers_too_large",         431, _CALLER,   None,        False, "The request's header is too large."),
     Reason("upstream_unreachable",      502, _UPSTREAM, UPSTREAM,    True,  "The gateway could not be reached; nothing was sent."),

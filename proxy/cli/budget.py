@@ -59,7 +59,7 @@ def _rows(one: dict[str, Any]) -> list[tuple[str, ...]]:
             account["held"],
             account["left"],
             account["resets_at"] or "-",
-            ", ".join(f"{share:.0%}" for share in account["warnings"]) or "-",
+            ", ".join(f"{100 * share:g}%" for share in account["warnings"]) or "-",
         )
         for account in one["accounts"]
     ]

@@ -22,7 +22,8 @@ _NOT_PLAIN: Final = re.compile(
 )
 _LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*([^\r]*)")
 _TYPE: Final = re.compile(rb"\r\ncontent-type:[ \t]*([^\r]*)")
-_FIELD: Final = re.compile(r"\r\n([^:]+):[ \t]*([^\r]*?)[ \t]*(?=\r)")
+_FIELD: Final = re.compile(r"\r\n([^:]+):([^\r]*)")
+"""Blanks around a value are taken off afterwards: looking for those at its end would take the square of its length."""
 
 _BODYLESS: Final = frozenset({b"204", b"205", b"304"})
 """Statuses whose answers end with their head, whatever length they tell."""
@@ -54,7 +55,7 @@ def plain(data: bytes) -> PlainAnswer | None:
     kind = _TYPE.search(lowered)
     return PlainAnswer(
         int(begun[1]),
-        tuple(_FIELD.findall(head.decode("utf-8", "surrogateescape"))),
+        tuple([(name, value.strip(" \t")) for name, value in _FIELD.findall(head.decode("utf-8", "surrogateescape"))]),
         "" if kind is None else head[kind.start(1) : kind.end(1)].decode("utf-8", "surrogateescape").rstrip(" \t"),
         data[end + 4 :],
     )

@@ -49,6 +49,11 @@ class Patience:
         if self._timer is None:
             self._timer = self._loop.call_later(self._silence_s, self._look)
 
+    def moved(self) -> None:
+        """The gateway took some of what it is sent: where we wait for it, the wait begins anew."""
+        if self.since_s is not None:
+            self.since_s = time.monotonic()
+
     def rest(self) -> None:
         """No answer is waited for."""
         self._end = self.since_s = None
@@ -78,6 +83,7 @@ class Line(ResponseHandler):
         super().__init__(loop)
         self.patience: Final = Patience(loop, silence_s)
         self._first = False  # what comes next is the first piece of an answer
+        self._at_rest = False  # nobody waits for an answer
         self.connection: Connection
         """The library's guard of it, by which it is closed."""
 
@@ -91,8 +97,9 @@ class Line(ResponseHandler):
         """A request goes out, or the beginning of one. Raises ClientConnectionResetError."""
         if (transport := self.transport) is None or transport.is_closing():
             raise aiohttp.ClientConnectionResetError("the connection is gone")
-        self._first = True
+        self._first, self._at_rest = True, False
         self.patience.tells(self.set_exception)
+        self.patience.since_s = time.monotonic()
         transport.write(request)
 
     async def say(self, piece: bytes | memoryview) -> None:
@@ -101,13 +108,19 @@ class Line(ResponseHandler):
             raise aiohttp.ClientConnectionResetError("the connection is gone")
         transport.write(piece)
         await self._drain_helper()
+        self.patience.moved()
 
     async def answered(self) -> PlainAnswer | tuple[RawResponseMessage, StreamReader]:
         """The next answer, or the next head and where its body is read. Raises the library's errors."""
         return await self.read()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of an answer; what nobody asked for is kept, and closes the connection."""
+        """Bytes of an answer; what nobody asked for closes the connection."""
+        if self._at_rest:
+            # The parser of the answer before might take them for the beginning of the next one.
+            self.force_close()
+            self.close()
+            return
         if self._first:
             self._first = False
             if (answer := plain(data)) is not None:
@@ -116,6 +129,11 @@ class Line(ResponseHandler):
                 return
             self.set_response_params(read_until_eof=True, read_bufsize=STREAM_LIMIT)
         super().data_received(data)
+
+    def rest(self) -> None:
+        """Its answer was read to the end; the next bytes are those of another one, once it was asked for."""
+        self._at_rest = True
+        self.patience.rest()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """The connection is gone, for whatever reason."""
@@ -171,7 +189,7 @@ class Lines:
 
     def give_back(self, line: Line) -> None:
         """An answer was read to its end."""
-        line.patience.rest()
+        line.rest()
         if not line.usable:
             line.connection.close()
             return

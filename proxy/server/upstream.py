@@ -246,7 +246,6 @@ class Upstream:
         try:
             if len(body) <= PIECE:
                 line.ask(head + body)
-                line.patience.since_s = time.monotonic()
                 if written is not None:
                     self._departures.begin(transport, written)
             else:
@@ -279,7 +278,6 @@ class Upstream:
             rest = memoryview(body)
             for at in range(0, len(rest), PIECE):
                 await line.say(rest[at : at + PIECE])
-            line.patience.since_s = time.monotonic()
             if written is not None:
                 self._departures.begin(line.transport, written)
 

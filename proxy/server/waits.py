@@ -145,7 +145,7 @@ def told(scheduler: Scheduler, now_s: float, waiting_bytes: int) -> dict[str, ob
             "waiting": len(lane.waiters),
             "held_by": lane.head.block.held.value if lane.head.block is not None else None,
             "limit": lane.binding.rate.name if lane.binding is not None else None,
-            "starts_in_s": _in_s(lane.head.block.at_s, now_s) if lane.head.block is not None else None,
+            "starts_in_s": _starts_in_s(scheduler, lane.head, now_s),
         }
         for lane in scheduler.lanes()
     ]
@@ -165,6 +165,15 @@ def told(scheduler: Scheduler, now_s: float, waiting_bytes: int) -> dict[str, ob
     gates = sorted(scheduler.gates.all_shut(now_s).items(), key=lambda gate: gate[1])
     shut = {name.words: _in_s(until_s, now_s) for name, until_s in gates}
     return {"waiting": len(scheduler), "bytes": waiting_bytes, "lanes": lanes, "limits": limits, "shut": shut}
+
+
+def _starts_in_s(scheduler: Scheduler, head: Waiter, now_s: float) -> float | None:
+    if (block := head.block) is None:
+        return None
+    if block.held is Held.RATE and block.at_s == inf:
+        # It was not known when the head was looked at; since then calls may have ended.
+        block = scheduler.predicted(head, now_s)
+    return _in_s(block.at_s, now_s)
 
 
 def _in_s(at_s: float, now_s: float) -> float | None:

@@ -39,6 +39,22 @@ class SlowLedger(Late):
             raise LedgerUnavailable("full")
 
 
+class Second(Late):
+    """A home in which the ending of the second hold takes until it is let in."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate = asyncio.Event()
+
+    def submit(self, steps, *, soon=True):
+        if isinstance(steps[0], Settle) and steps[0].hold == "h2":
+            return self.late(steps, soon=soon)
+        return super().submit(steps, soon=soon)
+
+    async def let_in(self, steps):
+        await self.gate.wait()
+
+
 async def test_a_caller_cancelled_during_the_commit_has_its_hold_voided():
     store = SlowLedger()
     books = Books(store)
@@ -47,11 +63,28 @@ async def test_a_caller_cancelled_during_the_commit_has_its_hold_voided():
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
+    assert books.unanswered == 1, "the home still owes an answer, whoever waits for it"
     store.gate.set()
     for _ in range(5):
         await asyncio.sleep(0)
     await books.written()
     assert [type(entry).__name__ for entry in store.entries] == ["Hold", "Void"]
+    assert (books.open_holds, books.unanswered) == (0, 0)
+
+
+async def test_two_endings_on_their_way_are_both_waited_for():
+    store = Second()
+    books = Books(store)
+    for name in ("h1", "h2"):
+        await books.hold(HOLD._replace(hold=name))
+    books.end(SETTLE._replace(hold="h2"))
+    books.end(SETTLE)
+    all_written = asyncio.ensure_future(books.written())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert (books.unwritten, all_written.done()) == (1, False)
+    store.gate.set()
+    await all_written
     assert books.open_holds == 0
 
 

@@ -312,6 +312,23 @@ async def test_answers_tell_what_is_left_of_the_tightest_rate(gateway):
         assert "RateLimit" not in (await front.post("/v1/chat/completions", CHAT)).headers
 
 
+async def test_the_queue_tells_a_start_that_was_not_known_when_its_calls_began_to_wait(gateway):
+    async with proxied(gateway.url, policy(rate(amount=1, window_s=30.0, each=Each.TEAM), wait_max_s=60.0)) as front:
+        gateway.set_fault("slow", gate="head")
+        first = asyncio.create_task(front.post("/v1/chat/completions", CHAT))
+        await gateway.wait_for_gate("head")
+        call = asyncio.create_task(front.post("/v1/chat/completions", CHAT))
+        await waiting(front, 1)
+        gateway.open_gate("head")
+        assert (await first).status == 200
+        async with front.client.get(front.running.admin_url + "/api/queue") as reply:
+            (lane,) = (await reply.json())["lanes"]
+        assert lane["held_by"] == "rate"
+        assert 1 < lane["starts_in_s"] <= 31.1
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+
+
 async def test_the_queue_can_be_looked_at(gateway):
     async with proxied(gateway.url, policy(rate(amount=1, window_s=30.0, each=Each.TEAM), wait_max_s=60.0)) as front:
         await front.post("/v1/chat/completions", CHAT)

@@ -320,6 +320,52 @@ async def test_a_large_body_is_handed_over_as_fast_as_it_is_taken():
         await server.wait_closed()
 
 
+async def test_a_gateway_that_takes_no_more_of_a_large_body_is_left():
+    left = asyncio.Event()
+
+    async def take_nothing(_reader, writer):
+        await left.wait()
+        writer.transport.abort()
+
+    server = await asyncio.start_server(take_nothing, "127.0.0.1", 0, limit=1024)
+    port = server.sockets[0].getsockname()[1]
+    upstream = Upstream(f"http://127.0.0.1:{port}", connect_s=60.0, read_s=0.05, keepalive_s=60.0)
+    try:
+        with pytest.raises(TimedOut):
+            async with asyncio.timeout(60):
+                await upstream.send(OUT._replace(body=b"x" * 25_000_000))
+    finally:
+        left.set()
+        await upstream.close()
+        server.close()
+        await server.wait_closed()
+
+
+async def test_each_piece_of_a_body_that_is_taken_begins_the_wait_anew_until_an_answer_begins():
+    async with gateway([HELD]) as (said, upstream):
+        line = await upstream._lines.opened()
+        line.ask(b"POST / HTTP/1.1\r\ncontent-length: 9\r\n\r\n")
+        for since_s in (1.0, None):
+            line.patience.since_s = since_s
+            await line.say(b"x")
+            assert (line.patience.since_s or 0.0) > 1.0 if since_s else line.patience.since_s is None
+        line.connection.close()
+        await said.until(lambda: said.open == 0)
+
+
+async def test_bytes_on_a_connection_at_rest_close_it_whatever_the_parser_of_the_answer_before_makes_of_them():
+    chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+    for junk in (b"H", b"HTTP/1.1 200 OK\r\nContent", PLAIN):
+        async with gateway([chunked, HELD, junk, HELD], [PLAIN]) as (said, upstream):
+            assert (await told(upstream))[-1] == b"{}"
+            ((line, _),) = upstream._lines._resting
+            said.on.set()
+            await sees(lambda line=line: not line.usable)
+            assert (await told(upstream))[-1] == b'{"a":1}'
+            assert said.connections == 2
+            said.on.set()
+
+
 async def test_nobody_there_is_never_sent():
     server = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]

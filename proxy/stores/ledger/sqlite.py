@@ -29,7 +29,7 @@ from proxy.stores.ledger.commit import Commit, LedgerUnavailable
 from proxy.stores.ledger.contract import LATER_S, CannotOpen, Entry
 from proxy.stores.ledger.opening import UNCHECKED, make_private, prepare
 from proxy.stores.ledger.places import Places
-from proxy.stores.ledger.rows import Row, facts_of, joined, quarter, row, values
+from proxy.stores.ledger.rows import Row, facts_of, joined, quarter, row, texts, values
 from proxy.units import Credits
 
 _OK: Final = Outcome.OK
@@ -336,7 +336,7 @@ class SqliteLedger:
         problems += [
             f"the total of quarter {place} for team {facts.team} is {kept.get((place, facts))}, its entries add up "
             f"to {wanted.get((place, facts))}"
-            for place, facts in wanted.keys() | kept.keys()
+            for place, facts in sorted(wanted.keys() | kept.keys(), key=lambda total: (total[0], texts(total[1])))
             if kept.get((place, facts)) != wanted.get((place, facts))
         ]
         if set(await self._all(reading.OPEN_HOLDS_NAMES)) != set(await self._all(reading.OPEN_BY_ENTRIES)):
@@ -345,7 +345,7 @@ class SqliteLedger:
         summed: dict[str, int] = dict(await self._all(reading.SPENT_BY_TOTALS))
         problems += [
             f"the team {team} is said to have spent {said.get(team)}, its totals add up to {summed.get(team)}"
-            for team in said.keys() | summed.keys()
+            for team in sorted(said.keys() | summed.keys())
             if said.get(team) != summed.get(team)
         ]
         return problems
