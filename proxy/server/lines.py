@@ -118,7 +118,6 @@ class Line(ResponseHandler):
         """Bytes of an answer; what nobody asked for closes the connection."""
         if self._at_rest:
             # The parser of the answer before might take them for the beginning of the next one.
-            self.force_close()
             self.close()
             return
         if self._first:
