@@ -167,9 +167,8 @@ class Books:
             self._awaited -= 1
 
     def _void_after(self, commit: Commit, hold: Hold) -> None:
-        with contextlib.suppress(LedgerUnavailable):
-            if commit.outcomes[0] is Outcome.OK:
-                self.end(Void(hold.hold, Ending.NEVER_SENT, hold.at_s))
+        if commit.fault is None and commit.outcomes[0] is Outcome.OK:
+            self.end(Void(hold.hold, Ending.NEVER_SENT, hold.at_s))
 
     def end(self, step: Settle | Void, riders: Sequence[Rider] = ()) -> None:
         """Write an ending, and riders with it; returns at once and cannot fail."""
@@ -192,11 +191,9 @@ class Books:
         return commit
 
     def _ended(self, commit: Commit) -> None:
-        try:
-            commit.outcomes  # noqa: B018  (raises where there are none)
-        except LedgerUnavailable as error:
+        if (fault := commit.fault) is not None:
             # Kept until the ledger takes it.
-            self._away(error)
+            self._away(fault)
             asyncio.get_running_loop().call_later(RETRY_S, self._try, commit.steps)
             return
         self._took()

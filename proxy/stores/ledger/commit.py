@@ -33,10 +33,15 @@ class Commit:
         return self._outcomes is not None or self._why is not None
 
     @property
+    def fault(self) -> LedgerUnavailable | None:
+        """Why nothing of it was written, where that is so."""
+        return None if self._why is None else LedgerUnavailable(self._why)
+
+    @property
     def outcomes(self) -> list[Outcome]:
         """One a step, once it is over; raises LedgerUnavailable."""
         if self._outcomes is None:
-            raise LedgerUnavailable(self._why)
+            raise self.fault or LedgerUnavailable("it is on its way")
         return self._outcomes
 
     def __await__(self) -> Generator[Any, None, list[Outcome]]:
