@@ -116,6 +116,10 @@ class Line(ResponseHandler):
 
     def data_received(self, data: bytes) -> None:
         """Bytes of an answer; what nobody asked for closes the connection."""
+        if not data:
+            # The library's own: whoever reads an answer asks its parser for what it may have kept back.
+            super().data_received(data)
+            return
         if self._at_rest:
             # The parser of the answer before might take them for the beginning of the next one.
             self.close()

@@ -353,6 +353,21 @@ async def test_each_piece_of_a_body_that_is_taken_begins_the_wait_anew_until_an_
         await said.until(lambda: said.open == 0)
 
 
+async def test_a_connection_is_used_again_after_an_answer_that_was_read_piece_by_piece():
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    stream = [head, HELD, b"2\r\n{}\r\n", HELD, b"2\r\n[]\r\n0\r\n\r\n"]
+    async with gateway(stream, stream, [PLAIN]) as (said, upstream):
+        for _ in range(2):
+            answer = await upstream.send(OUT)
+            pieces = []
+            while not pieces or pieces[-1]:
+                said.on.set()
+                pieces.append(await answer.read())
+            assert b"".join(pieces) == b"{}[]"
+        assert (await told(upstream))[-1] == b'{"a":1}'
+        assert said.connections == 1
+
+
 async def test_bytes_on_a_connection_at_rest_close_it_whatever_the_parser_of_the_answer_before_makes_of_them():
     chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
     for junk in (b"H", b"HTTP/1.1 200 OK\r\nContent", PLAIN):
