@@ -55,6 +55,13 @@ def test_reading_makes_no_ledger_and_writing_does(shown, folder):
     assert (folder / "data" / "ledger.db").exists()
 
 
+def test_a_share_that_was_warned_of_is_shown_as_it_stands_in_the_policy(shown, folder):
+    (folder / "policies" / "a.yaml").write_text(KEYED.replace("[0.5]", "[0.0001, 0.5]"))
+    shown(*ADJUST, "200")
+    line = next(line for line in shown("budget", "list").splitlines() if line.startswith("month"))
+    assert "0.01%, 50%" in line
+
+
 def test_a_correction_shows_in_budgets_usage_and_export(shown):
     assert "7.5 credits booked for team red" in shown(*ADJUST, "7.5")
     lines = [line.split() for line in shown("budget", "list").splitlines()]

@@ -50,7 +50,7 @@ def figures(home, now_s):
 
 
 async def test_the_log_is_as_long_as_it_will_be_before_the_first_commit(tmp_path):
-    """Else each commit writes down its length as well, which takes a third of its time."""
+    """Else each commit writes down its length as well, which makes it a third longer."""
     path, log = tmp_path / "ledger.db", tmp_path / "ledger.db-wal"
     for _ in range(2):
         home = await reopened(path)
@@ -333,6 +333,19 @@ async def test_verify_finds_a_sum_that_does_not_add_up(tmp_path, change, found):
     assert await home.verify() == []
     await home._database.execute_fetchall(change)
     assert len(await home.verify()) == found
+    await home.close()
+
+
+async def test_verify_tells_what_it_finds_in_one_order(tmp_path):
+    """So that what it said twice can be compared."""
+    home = await reopened(tmp_path / "ledger.db", ())
+    teams = [f"t{number:02}" for number in range(12)]
+    for team in teams:
+        await home.apply([Hold(team, Facts(team, "k", "chat"), 30, NOW_S), settle(team, 25)])
+    await home._database.execute_fetchall("UPDATE totals SET credits = 24")
+    found = await home.verify()
+    assert [said.split()[7] for said in found[:12]] == teams
+    assert [said.split()[2] for said in found[12:]] == teams
     await home.close()
 
 

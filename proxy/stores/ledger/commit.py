@@ -41,7 +41,8 @@ class Commit:
     def outcomes(self) -> list[Outcome]:
         """One a step, once it is over; raises LedgerUnavailable."""
         if self._outcomes is None:
-            raise self.fault or LedgerUnavailable("it is on its way")
+            assert self._why is not None, "it is on its way"
+            raise LedgerUnavailable(self._why)
         return self._outcomes
 
     def __await__(self) -> Generator[Any, None, list[Outcome]]:

@@ -76,7 +76,7 @@ async def prepare(database: aiosqlite.Connection, path: Path, *, full: bool) -> 
 def _lengthen(log: Path) -> None:
     """Make the log as long as it will become, so that no commit has to write down a new length of it as well.
 
-    That takes a third of the time of a commit. What stands behind the last commit in a log is never read. Where there
+    That makes a commit a third longer. What stands behind the last commit in a log is never read. Where there
     is no room, the log grows as it is written.
     """
     with contextlib.suppress(OSError), log.open("r+b", buffering=0) as file:
