@@ -18,8 +18,8 @@ from proxy.errors import ProxyError
 from proxy.observe import lag
 from proxy.server import pipeline, polling, quotas, reconciler, reload, replies, upkeep, verbatim, warnings
 from proxy.server.cache import watch as watch_cache
-from proxy.server.inbound import Inbound
-from proxy.server.listener import Listener, ListenerLimits
+from proxy.server.inbound import Again, Inbound
+from proxy.server.listener import CHUNK_MAX, Answering, Connection, Listener, ListenerLimits
 from proxy.server.opening import Doubles, Hung, open_parts
 from proxy.server.parts import Parts
 
@@ -127,12 +127,18 @@ async def running(settings: Settings, policy: Policy, doubles: Doubles | None = 
         parts = await open_parts(stack, settings, policy, doubles, hung)
         active = Active()
 
-        async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        async def handle(inbound: Inbound) -> web.StreamResponse:
             active.came()
             try:
-                return await pipeline.answer(Inbound(request), parts)
+                return await pipeline.answer(inbound, parts)
             finally:
                 active.went()
+
+        def again(connection: Connection, sent: bytes) -> tuple[Again, Answering] | None:
+            if (found := parts.heads.again(sent)) is None:
+                return None
+            inbound = Again(connection, *found, sent if len(sent) <= CHUNK_MAX else None)
+            return inbound, handle(inbound)
 
         def known(sent: bytes) -> Sequence[bytes]:
             try:
@@ -141,7 +147,13 @@ async def running(settings: Settings, policy: Policy, doubles: Doubles | None = 
                 parts.log.note("error", "fault", stage="recall", kind=type(fault).__name__)
                 return ()
 
-        listener = Listener(handle, lambda refused: _unparsed(refused, parts), _limits(settings), known)
+        listener = Listener(
+            lambda request: handle(Inbound(request)),
+            lambda refused: _unparsed(refused, parts),
+            _limits(settings),
+            known,
+            again,
+        )
         proxy = Running(parts, listener, active)
         proxy.admin_url = await _open_admin(stack, parts, settings)
         await proxy.listen(settings.listen)

@@ -2,12 +2,16 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING
 
 from aiohttp import http_exceptions, web
+from aiohttp.http import HttpVersion11
 
 from proxy.errors import ProxyError
 from proxy.server.listener import Connection
+
+if TYPE_CHECKING:
+    from proxy.server.heads import Known
 
 
 class Inbound:
@@ -16,14 +20,13 @@ class Inbound:
     sent_whole: all of its bytes, where they came in one piece and not too many.
     """
 
-    __slots__ = ("_connection", "_headers", "_limits", "_on_gone", "body_read", "gone", "request", "sent_whole")
+    __slots__ = ("_connection", "_headers", "_on_gone", "_request", "body_read", "gone", "sent_whole")
 
     def __init__(self, request: web.BaseRequest) -> None:
-        self.request: Final = request
+        self._request: web.BaseRequest | None = request
         connection = request.protocol
         assert isinstance(connection, Connection)
-        self._connection: Final = connection
-        self._limits: Final = connection.limits
+        self._connection = connection
         self._headers: Mapping[str, str] | None = None
         self.gone = not connection.connected
         """True once the caller's connection is lost."""
@@ -32,6 +35,17 @@ class Inbound:
         connection.head_arrived()
         self.sent_whole: bytes | None = connection.take_whole()
         connection.on_lost = self._lost
+
+    @property
+    def request(self) -> web.BaseRequest:
+        """The library's own, which its answers are written to."""
+        assert self._request is not None
+        return self._request
+
+    @property
+    def stays_open(self) -> bool:
+        """Whether its connection takes another request behind its answer, if nothing else comes between."""
+        return self.request.version == HttpVersion11 and self.request.keep_alive
 
     @property
     def method(self) -> str:
@@ -130,25 +144,73 @@ class Inbound:
         pieces: list[bytes] = []
         count = 0
         loop = asyncio.get_running_loop()
-        due_s = loop.time() + self._limits.body_s
+        limits = self._connection.limits
+        due_s = loop.time() + limits.body_s
         try:
-            async with asyncio.timeout_at(min(due_s, loop.time() + self._limits.body_idle_s)) as patience:
+            async with asyncio.timeout_at(min(due_s, loop.time() + limits.body_idle_s)) as patience:
                 while piece := await content.readany():
                     count += len(piece)
                     if count > bytes_max:
                         raise too_large()
                     pieces.append(piece)
-                    patience.reschedule(min(due_s, loop.time() + self._limits.body_idle_s))
+                    patience.reschedule(min(due_s, loop.time() + limits.body_idle_s))
         except TimeoutError as error:
             raise ProxyError(
                 "request_timeout",
-                f"The body did not arrive in time: at most {self._limits.body_idle_s:g} s between two pieces and "
-                f"{self._limits.body_s:g} s in all.",
+                f"The body did not arrive in time: at most {limits.body_idle_s:g} s between two pieces and "
+                f"{limits.body_s:g} s in all.",
             ) from error
         except (web.RequestPayloadError, http_exceptions.HttpProcessingError) as error:
             raise ProxyError("bad_request", "The body is not what its header announced.") from error
         self.body_read = True
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+class Again(Inbound):
+    """A whole request whose head came before byte for byte, so that the library has no part in it.
+
+    known: what its head came to.
+    """
+
+    __slots__ = ("_body", "known")
+
+    def __init__(self, connection: Connection, known: "Known", body: bytes, sent: bytes | None) -> None:
+        """sent: all of its bytes, where they are not too many to be remembered."""
+        self._connection, self.known, self._body = connection, known, body
+        self._headers, self._request = known.headers, None
+        self.gone, self._on_gone = False, None
+        self.body_read, self.sent_whole = True, sent
+        connection.on_lost = self._lost
+
+    @property
+    def method(self) -> str:
+        return self.known.method
+
+    @property
+    def target(self) -> str:
+        return self.known.target
+
+    @property
+    def peer(self) -> str | None:
+        return self._connection.peer
+
+    @property
+    def request(self) -> web.BaseRequest:
+        """One of the library's, made for an answer that the library writes."""
+        if self._request is None:
+            self._request = self._connection.request(self.known.method, self.known.target)
+        return self._request
+
+    @property
+    def stays_open(self) -> bool:
+        return True
+
+    async def body(self, bytes_max: int, too_large: Callable[[], ProxyError]) -> bytes:
+        """All of it, which is here. Raises ProxyError where it is too large."""
+        if len(self._body) > bytes_max:
+            raise too_large()
+        body, self._body = self._body, b""
+        return body
 
 
 class Given(Inbound):

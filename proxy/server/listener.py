@@ -3,20 +3,29 @@
 The library's server is used below its application layer: targets stay raw, nothing is routed, decompressed or logged by
 it, and its error page is replaced. It has no deadline for a silent connection, half a head or a caller that does not
 read; those live here, one timer each.
+
+Two kinds of requests are not given to the library at all, where they come in one piece and nothing else on their
+connection is being read or answered: one that is known by all its bytes is answered at once, and one whose head is
+known by its bytes is served in a task of this connection's own. What comes meanwhile waits.
 """
 
 import asyncio
 import logging
 import socket
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from aiohttp import http_exceptions, web
+from aiohttp import ClientConnectionResetError, http_exceptions, web
+from aiohttp.http import HttpVersion11, RawRequestMessage, StreamWriter
+from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web_protocol import RequestHandler
+from multidict import CIMultiDict, CIMultiDictProxy
+from yarl import URL
 
 from proxy.errors import ProxyError
+from proxy.server.whole import Whole
 
 HEADERS_MAX: Final = 128
 """Header lines the parser takes; coding agents send some thirty."""
@@ -39,25 +48,43 @@ class ListenerLimits:
     connections_per_peer: int
 
 
+class Begun(Protocol):
+    """A request on its way that the library knows nothing of."""
+
+    @property
+    def request(self) -> web.BaseRequest:
+        """One of the library's, for an answer that the library writes."""
+        ...
+
+
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 Refusal = Callable[[ProxyError | None], web.Response]
 Known = Callable[[bytes], Sequence[bytes]]
 """The whole answer to a request that is known by all its bytes; empty where it is not."""
+Answering = Coroutine[None, None, web.StreamResponse]
+Again = Callable[["Connection", bytes], tuple[Begun, Answering] | None]
+"""A request whose head is known by its bytes, and what answers it; None where it is not."""
 
 
 class Listener(web.Server):
     """Makes a protocol for each connection and counts them."""
 
     def __init__(
-        self, handler: Handler, refuse: Refusal, limits: ListenerLimits, known: Known = lambda _sent: ()
+        self,
+        handler: Handler,
+        refuse: Refusal,
+        limits: ListenerLimits,
+        known: Known = lambda _sent: (),
+        again: Again = lambda _connection, _sent: None,
     ) -> None:
         """handler: answers one request.
 
         refuse: makes the answer for what the parser did not take; None stands for a fault of our own.
-        known:  asked first about a request that came in one piece.
+        known:  asked first about a request that came in one piece.      again: asked next.
         """
         super().__init__(handler)
         self.known: Final = known
+        self.again: Final = again
         self.refuse: Final = refuse
         self.limits: Final = limits
         self.peers: Final[Counter[str]] = Counter()
@@ -92,8 +119,16 @@ _SILENT.addHandler(logging.NullHandler())
 _SILENT.propagate = False
 
 
+_NO_LINES: Final = CIMultiDictProxy(CIMultiDict[str]())
+
+_LOCAL: Final = "local"
+"""Whom a caller counts as that has no address."""
+
 CHUNK_MAX: Final = 16 * 1024
 """Bytes of a request that is remembered whole."""
+
+HELD_MAX: Final = 64 * 1024
+"""Bytes that are taken of what comes while a request is answered that the library knows nothing of."""
 
 SEND_BUFFER: Final = 256 * 1024
 """Bytes the kernel holds of an answer that is not read; by default it takes megabytes for every stuck caller."""
@@ -103,14 +138,18 @@ class Connection(RequestHandler):
     """One connection of a caller, with the deadlines the library lacks."""
 
     __slots__ = (
-        "_between", "_counted", "_head_timer", "_listener", "_peer", "_whole", "_write_timer", "limits", "on_lost",
+        "_between", "_counted", "_head_timer", "_held", "_listener", "_serving", "_whole", "_write_timer", "limits",
+        "on_lost", "peer",
     )  # fmt: skip
 
     def __init__(self, listener: Listener, **options: Any) -> None:
         super().__init__(listener, **options)
         self._listener = listener
         self.limits = listener.limits
-        self._peer = ""
+        self.peer: str | None = None
+        """Address of the caller, without the port."""
+        self._serving: asyncio.Task[None] | None = None
+        self._held = b""
         self._counted = False
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
@@ -121,9 +160,9 @@ class Connection(RequestHandler):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Count the connection in, or close it when there are too many."""
         peername = transport.get_extra_info("peername")
-        self._peer = str(peername[0]) if isinstance(peername, tuple) else "local"
-        peers = self._listener.peers
-        full = peers.total() >= self.limits.connections or peers[self._peer] >= self.limits.connections_per_peer
+        self.peer = str(peername[0]) if isinstance(peername, tuple) else None
+        peers, peer = self._listener.peers, self.peer or _LOCAL
+        full = peers.total() >= self.limits.connections or peers[peer] >= self.limits.connections_per_peer
         super().connection_made(transport)
         if full or self._listener.closing:
             # The library keeps it as what it can do; other loops' transports are not of asyncio's own class.
@@ -131,7 +170,7 @@ class Connection(RequestHandler):
             self.transport.abort()
             return
         self._counted = True
-        peers[self._peer] += 1
+        peers[peer] += 1
         if (sock := transport.get_extra_info("socket")) is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
         self._await_head()
@@ -142,10 +181,10 @@ class Connection(RequestHandler):
         self._stop_write_timer()
         if self._counted:
             self._counted = False
-            peers = self._listener.peers
-            peers[self._peer] -= 1
-            if peers[self._peer] <= 0:
-                del peers[self._peer]
+            peers, peer = self._listener.peers, self.peer or _LOCAL
+            peers[peer] -= 1
+            if peers[peer] <= 0:
+                del peers[peer]
         if self.on_lost is not None:
             on_lost, self.on_lost = self.on_lost, None
             on_lost()
@@ -156,9 +195,13 @@ class Connection(RequestHandler):
         if not data:
             super().data_received(data)
             return
+        if self._serving is not None:
+            self._hold(data)
+            return
         idle = self._idle
         begins = self._between and idle
-        if begins and not (self._paused or self._close or self._force_close) and self._answered(data):
+        free = begins and not (self._paused or self._close or self._force_close) and self.transport is not None
+        if free and (self._answered(data) or self._served(data)):
             return
         if (end := _last_head(data) if idle else 0) > 0:
             # The parser takes back what it found in the same bytes as a fault, and what follows here is one.
@@ -173,15 +216,91 @@ class Connection(RequestHandler):
         self._whole = data if self._between and len(data) <= CHUNK_MAX else None
 
     def _answered(self, data: bytes) -> bool:
-        answer = self._listener.known(data)
-        if not answer or self.transport is None:
+        if not (answer := self._listener.known(data)):
             return False
+        assert self.transport is not None
         self._stop_head_timer()
         self._listener.requests_count += 1
         self.transport.writelines(answer)
         # The library looks at this instant before it closes a connection that nobody uses.
         self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
         return True
+
+    def _served(self, data: bytes) -> bool:
+        if (found := self._listener.again(self, data)) is None:
+            return False
+        self._stop_head_timer()
+        self._listener.requests_count += 1
+        self._serving = self._loop.create_task(self._serve(*found))
+        return True
+
+    async def _serve(self, begun: Begun, answering: Answering) -> None:
+        """Answer a request that the library knows nothing of, then go on with what came meanwhile."""
+        stays = False
+        try:
+            stays = await self._write_out(begun, await answering)
+        except ConnectionError:
+            # The caller is gone, or must not take what it has for a whole answer.
+            pass
+        except Exception:
+            # As with the library: a fault behind all stages ends the connection, and nothing else.
+            self.logger.exception("fault")
+        finally:
+            self._serving = None
+            if not stays or self._close or self._force_close:
+                self.force_close()
+        if self._force_close:
+            return
+        # The library looks at this instant before it closes a connection that nobody uses.
+        self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
+        if self._held:
+            held, self._held = self._held, b""
+            if len(held) >= HELD_MAX:
+                self._resume_transport_reading()
+            self.data_received(held)
+
+    async def _write_out(self, begun: Begun, response: web.StreamResponse) -> bool:
+        """Send an answer; whether another request may follow. Raises ConnectionError."""
+        if isinstance(response, Whole) and (said := response.said()) is not None:
+            if (transport := self.transport) is None or transport.is_closing():
+                raise ClientConnectionResetError("the caller is gone")
+            transport.write(said)
+            if self._paused:
+                # A caller that does not read is waited for, so that its next request is not answered into memory.
+                await self._drain_helper()
+        else:
+            await response.prepare(begun.request)
+            await response.write_eof()
+        return response.keep_alive is not False
+
+    def _hold(self, data: bytes) -> None:
+        """Keep what comes before its turn; a caller that sends on and on is read no further."""
+        full = len(self._held) >= HELD_MAX
+        self._held += data
+        if not full and len(self._held) >= HELD_MAX:
+            self._pause_transport_reading()
+
+    def request(self, method: str, target: str) -> web.BaseRequest:
+        """One of the library's for a request that it knows nothing of, with nothing in it that an answer needs not."""
+        message = RawRequestMessage(
+            method, target, HttpVersion11, _NO_LINES, (), False, None, False, False, URL("/")
+        )  # fmt: skip
+        task = asyncio.current_task()
+        assert task is not None
+        return web.BaseRequest(message, EMPTY_PAYLOAD, self, StreamWriter(self, self._loop), task, self._loop)
+
+    def _process_keepalive(self) -> None:
+        if self._serving is not None:
+            self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
+        super()._process_keepalive()
+
+    async def shutdown(self, timeout: float | None = LINGER_S) -> None:  # noqa: ASYNC109  (the library's signature)
+        """Let what is being answered come to its end, for so long, then end it; the connection closes."""
+        self._force_close = True
+        if (serving := self._serving) is not None:
+            await asyncio.wait([serving], timeout=timeout)
+            serving.cancel()
+        await super().shutdown(timeout)
 
     def _one_request(self, data: bytes) -> bool:
         """Whether this was one request from its first byte to its last, so that the next byte begins another."""
@@ -197,7 +316,7 @@ class Connection(RequestHandler):
 
     @property
     def _idle(self) -> bool:
-        return not self._request_in_progress and not self._messages
+        return not self._request_in_progress and not self._messages and self._serving is None
 
     def close_if_idle(self) -> None:
         """Close unless a request is being read or answered; one that is answered closes after its answer."""

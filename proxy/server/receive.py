@@ -7,6 +7,7 @@ from proxy.errors import ProxyError
 from proxy.server import local
 from proxy.server.call import Call
 from proxy.server.heads import Known
+from proxy.server.inbound import Again, Inbound
 from proxy.server.parts import Parts
 from proxy.server.routes import (
     OAUTH_PROBES,
@@ -25,11 +26,14 @@ BODY_SENTENCE = "Request body too large. Maximum size is 25MB."
 async def head(call: Call, parts: Parts) -> web.StreamResponse | None:
     """Judge request line and header, then find the route. Raises ProxyError; answers what needs no route."""
     inbound = call.inbound
+    if isinstance(inbound, Again):
+        _led(call, inbound.known)
+        return None
     place, known = parts.heads.get(inbound)
     if known is not None:
-        call.known, call.head = known, known.head
-        call.led(known.match)
+        _led(call, known)
         inbound.headers = known.headers
+        _know_again(inbound, known, parts)
         return None
     call.head = gate.gate(
         inbound.method,
@@ -45,9 +49,22 @@ async def head(call: Call, parts: Parts) -> web.StreamResponse | None:
     match = _match(call, parts, websocket=call.head.websocket)
     call.led(match)
     kept = {name: value for name, value in inbound.headers.items() if name != "content-length"}
-    call.known = Known(call.head, match, kept)
+    call.known = Known(inbound.method, inbound.target, call.head, match, kept)
     parts.heads.keep(place, call.known)
+    _know_again(inbound, call.known, parts)
     return None
+
+
+def _led(call: Call, known: Known) -> None:
+    call.known, call.head = known, known.head
+    call.led(known.match)
+
+
+def _know_again(inbound: Inbound, known: Known, parts: Parts) -> None:
+    """The next one with these bytes needs no parser, where it came whole and its answer is framed as most are."""
+    if inbound.sent_whole is None or not inbound.stays_open or known.method == "HEAD" or "expect" in known.headers:
+        return
+    parts.heads.keep_bytes(inbound.sent_whole, known)
 
 
 def _judge_host_and_origin(call: Call, parts: Parts) -> None:

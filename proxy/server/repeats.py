@@ -41,7 +41,7 @@ class Repeats:
         inbound = call.inbound
         if sent is None or call.head is None or call.match is None or call.place is None:
             return
-        if inbound.http_version != (1, 1) or not inbound.request.keep_alive:
+        if not inbound.stays_open:
             return
         _, _, target, shaping, digest = call.place
         self._seen[sent] = Seen(call.head, call.match, inbound.method, target, inbound.headers, shaping, digest)

@@ -26,17 +26,27 @@ class Whole(web.Response):
             return await super().prepare(request)
         if self._keep_alive is None:
             self._keep_alive = request.keep_alive
-        body = self.body
-        assert body is None or isinstance(body, bytes)
-        lines = [*self.headers.items(), ("Content-Length", str(len(body or b"")))]
-        if not self._keep_alive:
-            lines.append(("Connection", "close"))
-        self._is_out = True
         writer = request.writer
-        await writer.write(head_of(self.status, self.reason or "", lines) + (body or b""))
+        await writer.write(self._all())
         # A caller that does not read is waited for, so that its next request is not answered into memory.
         await writer.drain()
         return writer
+
+    def said(self) -> bytes | None:
+        """All of it, on a connection that stays open unless the answer says otherwise; None where it has no body.
+
+        Raises ValueError for a line break where none may be.
+        """
+        return None if self.status in _BODYLESS else self._all()
+
+    def _all(self) -> bytes:
+        body = self.body or b""
+        assert isinstance(body, bytes)
+        lines = [*self.headers.items(), ("Content-Length", str(len(body)))]
+        if self._keep_alive is False:
+            lines.append(("Connection", "close"))
+        self._is_out = True
+        return head_of(self.status, self.reason or "", lines) + body
 
     async def write_eof(self, data: bytes = b"") -> None:
         """Nothing is left to send."""
