@@ -1,0 +1,292 @@
+"""A request whose head came before byte for byte is served without the library, and nobody can tell from outside."""
+
+import asyncio
+import itertools
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.emulator.gateway import running as emulated
+from proxy.emulator.options import Options
+from proxy.server.heads import Heads
+from proxy.server.listener import HELD_MAX
+from tests.proxies import CHAT, proxied
+from tests.raw import Raw, exchange, request
+
+JSON = "Content-Type: application/json"
+
+
+def chat(content="hi", *lines, **more):
+    body = orjson.dumps({**CHAT, "messages": [{"role": "user", "content": content}], **more})
+    return request("POST", "/v1/chat/completions", JSON, *lines, body=body)
+
+
+def again(front, sent):
+    """Whether a request would be served without the library."""
+    return front.running.parts.heads.again(sent) is not None
+
+
+async def known(front, sent):
+    """A request that came before, so that its head is known."""
+    await exchange(front.address, sent)
+    assert again(front, sent)
+    return sent
+
+
+def connection_of(front, raw):
+    port = raw.writer.get_extra_info("sockname")[1]
+    live = [one for one in front.running._listener.connections if one.transport is not None]
+    return next(one for one in live if one.transport.get_extra_info("peername")[1] == port)
+
+
+DIFFERS = {"date", "x-request-id", "request-id", "server-timing", "ratelimit", "ratelimit-policy"}
+
+
+def told(reply):
+    """An answer without what is of its moment."""
+    lines = [line for line in reply.head.split("\r\n") if line.partition(":")[0].lower() not in DIFFERS]
+    lines = [line for line in lines if not line.lower().startswith("x-ratelimit")]
+    return lines, reply.body
+
+
+# --- which requests ---
+
+
+async def test_the_same_head_is_known_whatever_its_body(front):
+    await known(front, chat("hi"))
+    assert again(front, chat("something longer"))
+    assert again(front, chat("x" * 40_000))
+
+
+def other_forms(sent):
+    head, _, body = sent.partition(b"\r\n\r\n")
+    length = b"Content-Length: %d" % len(body)
+    yield "another line", sent.replace(b"Host:", b"X-Other: 1\r\nHost:")
+    yield "lower case", sent.replace(b"Content-Type", b"content-type")
+    yield "another target", sent.replace(b"completions HTTP", b"completions?a=b HTTP")
+    yield "another version", sent.replace(b"HTTP/1.1", b"HTTP/1.0")
+    yield "a body cut short", sent[:-1]
+    yield "more behind it", sent + b"G"
+    yield "the next one behind it", sent + sent
+    yield "no length", sent.replace(length + b"\r\n", b"").replace(b"\r\n" + length, b"")
+    yield "two lengths", sent.replace(length, length + b"\r\n" + length)
+    yield "a signed length", sent.replace(length, b"Content-Length: +%d" % len(body))
+    yield "a long length", sent.replace(length, b"Content-Length: %030d" % len(body))
+    yield "a length without a blank", sent.replace(length, b"Content-Length:%d" % len(body))
+    yield "half a head", head
+
+
+async def test_what_differs_in_anything_else_goes_to_the_library(front):
+    sent = await known(front, chat())
+    for name, other in other_forms(sent):
+        assert other != sent, name
+        assert not again(front, other), name
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        chat("hi", "Connection: close"),
+        chat("hi", "Expect: 100-continue"),
+        chat().replace(b"HTTP/1.1", b"HTTP/1.0"),
+        request("HEAD", "/v1/models"),
+        request("GET", "/v1/nowhere"),
+        request("OPTIONS", "/v1/models", "Origin: http://localhost", "Access-Control-Request-Method: GET"),
+        request("POST", "/v1/chat/completions", "Transfer-Encoding: chunked") + b"0\r\n\r\n",
+        request("GET", "/v1/models", "Host: again"),
+    ],
+)
+async def test_some_requests_are_never_known(front, sent):
+    for _ in range(2):
+        raw = await Raw.open(front.address)
+        await raw.send(sent)
+        await raw.reader.readuntil(b"\r\n\r\n")
+        raw.close()
+    assert not again(front, sent)
+
+
+async def test_a_request_without_a_body_is_known_too(front):
+    sent = await known(front, request("GET", "/-/health"))
+    first = await exchange(front.address, sent)
+    assert told(await exchange(front.address, sent)) == told(first)
+
+
+async def test_what_is_remembered_is_bounded():
+    heads = Heads()
+    for number in range(1030):
+        heads.keep_bytes(request("GET", f"/{number}"), None)
+    assert len(heads._by_bytes) == 1024
+    assert heads.again(request("GET", "/0")) is None
+
+
+# --- the answer ---
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        chat("hi"),
+        chat("hi", stream=True),
+        chat("hi", model="no-such-model"),
+        chat("hi").replace(b'"messages"', b'"messagez"'),
+        request("POST", "/v1/chat/completions", JSON, body=b'{"model": nonsense}'),
+        request("POST", "/v1/messages", JSON, body=orjson.dumps({**CHAT, "model": "claude-sonnet-x", "max_tokens": 5})),
+        request("GET", "/v1/models"),
+        request("GET", "/v1/credits"),
+        request("POST", "/v1/chat/completions", JSON, "Authorization: Basic eA==", body=b"{}"),
+    ],
+)  # fmt: skip
+async def test_it_is_the_answer_that_the_library_would_have_given(front, sent):
+    fresh = sent.replace(b"\r\n\r\n", b"\r\nX-Fresh: 1\r\n\r\n", 1)
+    for _ in range(3):
+        # What may be remembered of it is.
+        by_library = await exchange(front.address, fresh)
+    await known(front, sent)
+    raw = await Raw.open(front.address)
+    for _ in range(2):
+        await raw.send(sent)
+        here = await raw.reply()
+        assert told(here)[0] == told(by_library)[0]
+        assert here.status == by_library.status
+        assert len(here.body) == len(by_library.body)
+    assert not connection_of(front, raw)._request_count, "the library was not asked"
+    raw.close()
+    here, there = front.requests[-1], front.requests[2]
+    of_the_moment = {"id", "time", "dur_s", "asked_at", "head_s", "upstream_s", "waited_s"}
+    assert {k: v for k, v in here.items() if k not in of_the_moment} == {
+        k: v for k, v in there.items() if k not in of_the_moment
+    }
+
+
+async def test_a_body_that_is_too_large_is_refused_as_any_other(gateway):
+    async with proxied(gateway.url, max_body="2000") as front:
+        await known(front, chat())
+        refused = await exchange(front.address, chat("x" * 3000))
+        assert refused.status == 413
+        assert (await exchange(front.address, chat("x" * 100))).status == 200
+
+
+async def test_a_key_is_looked_up_for_each_of_them(gateway):
+    async with proxied(gateway.url, auth="keys") as front:
+        sent = chat("hi", "Authorization: Bearer sk-unknown")
+        for _ in range(3):
+            assert (await exchange(front.address, sent)).status == 401
+        assert again(front, sent)
+
+
+# --- what comes meanwhile, and who leaves ---
+
+_FORMS = (
+    chat("hi"),
+    chat("hi", stream=True),
+    request("GET", "/-/health"),
+    request("POST", "/v1/chat/completions", JSON, body=b'{"model": nonsense}'),
+    chat("of another length"),
+    chat("hi").replace(b"Content-Type", b"content-type"),
+)
+
+
+@given(
+    order=st.lists(st.sampled_from(range(len(_FORMS))), min_size=1, max_size=6),
+    cuts=st.lists(st.integers(0, 2500), max_size=6),
+)
+def test_however_requests_are_cut_each_has_its_answer_in_its_turn(order, cuts):
+    async def answers():
+        async with emulated(Options(limits=False)) as gateway, proxied(gateway.url) as front:
+            alone = []
+            for sent in _FORMS:
+                await exchange(front.address, sent)
+                alone.append(await exchange(front.address, sent))
+            raw = await Raw.open(front.address)
+            data = b"".join(_FORMS[at] for at in order)
+            places = sorted({0, len(data), *[cut for cut in cuts if cut < len(data)]})
+            for begins, ends in itertools.pairwise(places):
+                await raw.send(data[begins:ends])
+                await asyncio.sleep(0)
+            for at in order:
+                reply = await raw.reply()
+                assert reply.status == alone[at].status
+                assert len(reply.body) == len(alone[at].body)
+            raw.close()
+
+    asyncio.run(answers())
+
+
+@pytest.fixture
+async def held(gateway):
+    """A proxy that knows a head, and a call with that head which the gateway does not answer yet."""
+    async with proxied(gateway.url, keepalive_timeout="0.2s", write_timeout="0.3s") as front:
+        sent = await known(front, chat())
+        gateway.set_fault("slow", times=1, gate="head")
+        raw = await Raw.open(front.address)
+        await raw.send(sent)
+        await gateway.wait_for_gate("head")
+        assert connection_of(front, raw)._serving is not None
+        yield front, raw
+        raw.close()
+
+
+async def test_what_is_sent_ahead_waits_and_is_not_read_without_end(gateway, held):
+    front, raw = held
+    connection = connection_of(front, raw)
+    ahead = request("GET", "/-/health", "X-Long: " + "x" * 4000)
+    writing = asyncio.ensure_future(raw.send(ahead * 2000))
+    await front.until(lambda: len(connection._held) >= HELD_MAX)
+    assert len(connection._held) < HELD_MAX + 300_000, "what one read brings behind the bound, and no more"
+    assert not writing.done(), "the rest is not read"
+    gateway.open_gate("head")
+    for _ in range(2001):
+        assert (await raw.reply()).status == 200
+    await writing
+
+
+async def test_a_call_that_takes_longer_than_a_connection_may_be_idle_is_answered(gateway, held):
+    front, raw = held
+    closes_s = connection_of(front, raw)._next_keepalive_close_time
+    await front.until(lambda: connection_of(front, raw)._next_keepalive_close_time > closes_s)
+    gateway.open_gate("head")
+    assert (await raw.reply()).status == 200
+    assert await raw.closed(), "and once it is idle the connection is closed"
+
+
+async def test_who_leaves_is_charged_as_any_other(gateway, held):
+    front, raw = held
+    raw.close()
+    gateway.open_gate("head")
+    await front.until(lambda: len(front.requests) == 2)
+    event = front.requests[-1]
+    assert (event["ending"], event["basis"], event["left"]) == ("caller_left", "usage", True)
+    assert front.running.parts.books.open_holds == 0
+
+
+async def test_a_drain_waits_for_it_and_closes_its_connection(gateway, held):
+    front, raw = held
+    draining = asyncio.create_task(front.running.drain(20))
+    await front.until(lambda: front.running.parts.state.draining)
+    gateway.open_gate("head")
+    reply = await raw.reply()
+    assert (reply.status, reply.header("connection")) == (200, "close")
+    assert await raw.closed()
+    await draining
+
+
+async def test_a_drain_that_takes_too_long_ends_it(gateway, held):
+    front, _ = held
+    await front.running.drain(0.1)
+    assert front.running.parts.books.open_holds == 0
+    assert not [one for one in front.running._listener.connections if one.transport is not None]
+    gateway.open_gate("head")
+
+
+async def test_a_caller_that_does_not_read_is_dropped(gateway):
+    async with proxied(gateway.url, write_timeout="0.3s") as front:
+        sent = await known(front, chat())
+        gateway.set_fault("big", mb=8)
+        lazy = await Raw.open(front.address)
+        lazy.writer.transport.pause_reading()
+        await lazy.send(sent)
+        await front.until(lambda: len(front.requests) == 2)
+        await front.until(lambda: not front.running._listener.peers)
+        lazy.close()
