@@ -1,6 +1,5 @@
 """Admit: take turn and hold, then make the exchange that owns both. From here on they end by themselves."""
 
-from dataclasses import replace
 from typing import Final
 
 from aiohttp import web
@@ -86,7 +85,7 @@ async def once_more(call: Call, parts: Parts) -> None:
     call.source, call.shared, call.upstream_status = None, False, 0
     call.slot = parts.in_flight.claim(call.caching.key) if offers and call.caching is not None else None
     if call.hold is not None:
-        call.hold = replace(call.hold, id=parts.new_id())
+        call.hold = call.hold._replace(id=parts.new_id())
     await again(call, parts, first=True)
 
 

@@ -133,7 +133,7 @@ def _riding(step: Rider) -> Row:
         case Used():
             return ("used", step.id, step.input_tokens, step.output_tokens)
         case Begin(one):
-            terms = orjson.dumps(one.hold).decode()
+            terms = orjson.dumps(one.hold._asdict()).decode()
             return ("begin", one.id, one.team, one.kind, one.model, one.hold.id, terms, one.begun_s)
         case Finish():
             return ("finish", step.id, step.at_s)
