@@ -29,13 +29,13 @@ DRAWN_MAX: Final = 4096
 class Drawing:
     """Where one kind of call draws: the same accounts for all of them, until a window ends.
 
-    from_s, until_s: the instants for which these are the accounts.      slides: some of them are of sliding windows.
+    from_s, until_s: the instants for which these are the accounts.      sliding: those of sliding windows.
     """
 
     accounts: Sequence[Account]
     from_s: float
     until_s: float
-    slides: bool
+    sliding: Sequence[Account]
 
 
 class Drawings:
@@ -72,8 +72,8 @@ class Drawings:
         known = self._drawn.get(facts)
         if known is None or not known.from_s <= at_s < known.until_s:
             known = self._draw(facts, at_s)
-        elif known.slides:
-            for account in known.accounts:
+        else:
+            for account in known.sliding:
                 account.forget(self.now_s)
         return known.accounts
 
@@ -119,7 +119,7 @@ class Drawings:
             accounts,
             max((window.start_s for window in windows), default=-inf),
             min((window.end_s for window in windows), default=inf),
-            slides=len(windows) < len(accounts),
+            tuple([account for account in accounts if account.window is None]),
         )
         if self._turned:
             self._turned = False
