@@ -92,7 +92,7 @@ class Projection:
     def apply(self, step: Step) -> Outcome:
         """Take one step. Only an `OK` step changes anything."""
         if isinstance(step, Rider):
-            return self._ride(step)
+            return self.ride(step)
         if isinstance(step, Adjust):
             return self._adjust(step)
         return self.take(step, self.known(step.hold))
@@ -123,7 +123,7 @@ class Projection:
             self.remember(step.hold, after)
         return outcome
 
-    def _ride(self, step: Rider) -> Outcome:
+    def ride(self, step: Rider) -> Outcome:
         """Rows ride along, but what belongs to a hold is not taken without it."""
         if isinstance(step, _OF_A_HOLD) and step.hold is not None and step.hold not in self.holds:
             return Outcome.NO_SUCH_HOLD

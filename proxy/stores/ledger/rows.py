@@ -1,6 +1,7 @@
 """A step as a row of the ledger's file: its kind and its values, in the order that `schema.py` reads them."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import orjson
@@ -50,18 +51,16 @@ def values(rows: Sequence[Row]) -> tuple[int, list[Any]]:
     return count, flat + list(_NO_ROW) * (count - len(rows))
 
 
-def joined(rows: list[Row]) -> list[Row]:
-    """The rows of steps that were handed in together, with the two of a call as one where they are its hold and turn,
-    or its settlement and the end of its turn.
+def riding_in(last: Row, step: Rider) -> Row | None:
+    """The row of a step that has the row before it in it, None where the two do not belong together: the turn of a
+    call rides in the row of its hold, and the end of the turn in that of its settlement.
     """
-    if len(rows) < 2 or rows[0][1] != rows[1][1]:
-        return rows
-    (first, *one), (second, *other) = rows[:2]
-    if first == "hold" and second == "turn" and one[2:10] == other[1:9]:
-        return [("admitted", *one, *other[9:]), *rows[2:]]
-    if first == "settle" and second == "written":
-        return [("ended", *one, *other[1:]), *rows[2:]]
-    return rows
+    if isinstance(step, Turn):
+        if last[0] == "hold" and last[1] == step.id and last[3:11] == texts(step.facts):
+            return ("admitted", *last[1:], *_counts(step))
+    elif isinstance(step, TurnWritten) and last[0] == "settle" and last[1] == step.id:
+        return ("ended", *last[1:], step.at_s, step.boot_s)
+    return None
 
 
 def quarter(at_s: float) -> int:
@@ -69,6 +68,7 @@ def quarter(at_s: float) -> int:
     return int(at_s // QUARTER_S)
 
 
+@lru_cache(maxsize=1024)
 def texts(facts: Facts) -> tuple[str, ...]:
     """Facts as their columns."""
     return (
@@ -121,11 +121,14 @@ def _by_hand(name: str, step: Resolve | Adjust, facts: Facts, added: int, place:
     return (name, step.at_s, *texts(facts), added, place, Basis.HAND.value, step.reason, step.who)
 
 
+def _counts(turn: Turn) -> tuple[Any, ...]:
+    return int(turn.reserves), int(turn.spends), turn.tokens, turn.at_s, turn.boot_id, turn.boot_s
+
+
 def _riding(step: Rider) -> Row:
     match step:
         case Turn():
-            counts = (int(step.reserves), int(step.spends), step.tokens)
-            return ("turn", step.id, *texts(step.facts), *counts, step.at_s, step.boot_id, step.boot_s)
+            return ("turn", step.id, *texts(step.facts), *_counts(step))
         case TurnWritten():
             return ("written", step.id, step.at_s, step.boot_s)
         case Own():
