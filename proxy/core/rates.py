@@ -38,7 +38,8 @@ class Rates:
         self.rates: Final = tuple(rates)
         self._weights: Final = weights
         self._slots: Final[dict[tuple[str, tuple[str, ...]], Slots]] = {}
-        self._matched: Final[dict[Draw, tuple[Slots, ...]]] = {}
+        self._matched: Final[dict[Draw, tuple[tuple[Slots, ...], Wants | None]]] = {}
+        """Accounts by kind of call, and how much of each, unless that depends on the call."""
         self.turns: Final[dict[str, Turn]] = {}
         self._sent: Final[deque[tuple[float, Turn]]] = deque()
         self._prune_at = TURNS_MAX
@@ -59,14 +60,16 @@ class Rates:
 
     def slots_of(self, draw: Draw) -> tuple[Slots, ...]:
         """The accounts a call draws on."""
-        found = self._matched.get(draw)
-        if found is None:
-            if len(self._matched) >= MATCHED_MAX:
-                self._matched.clear()
-            if len(self._slots) >= SLOTS_MAX:
-                self._prune()
-            made = [(rate, rate.group(draw)) for rate in rates_of(self.rates, draw)]
-            found = self._matched[draw] = tuple(self._account(rate, group) for rate, group in made)
+        return (self._matched.get(draw) or self._match(draw))[0]
+
+    def _match(self, draw: Draw) -> tuple[tuple[Slots, ...], Wants | None]:
+        if len(self._matched) >= MATCHED_MAX:
+            self._matched.clear()
+        if len(self._slots) >= SLOTS_MAX:
+            self._prune()
+        slots = tuple(self._account(rate, rate.group(draw)) for rate in rates_of(self.rates, draw))
+        by_tokens = any(one.rate.counts is _TOKENS for one in slots)
+        found = self._matched[draw] = slots, None if by_tokens else tuple((one, 1) for one in slots)
         return found
 
     def _account(self, rate: Rate, group: tuple[str, ...]) -> Slots:
@@ -84,7 +87,10 @@ class Rates:
 
     def wants(self, draw: Draw, tokens: int) -> Wants:
         """The accounts a call draws on, and how much of each."""
-        return tuple([(one, tokens if one.rate.counts is _TOKENS else 1) for one in self.slots_of(draw)])
+        slots, wants = self._matched.get(draw) or self._match(draw)
+        if wants is not None:
+            return wants
+        return tuple([(one, tokens if one.rate.counts is _TOKENS else 1) for one in slots])
 
     def all_slots(self, now_s: float) -> Iterator[Slots]:
         """Every account there is."""

@@ -27,9 +27,9 @@ class Share:
 
     def take(self, team: str, cost: float) -> None:
         """A call of the team starts. cost: its amount over the team's weight."""
-        tag = max(self.start_tag, self.claim(team))
-        self.start_tag = tag
-        self.finish_tags[team] = tag + cost
+        claim = self.finish_tags.get(team, 0.0)
+        self.start_tag = max(self.start_tag, claim)
+        self.finish_tags[team] = self.start_tag + cost
 
     def give_back(self, team: str, cost: float) -> None:
         """The call was not sent, so the share was not used.
