@@ -1,5 +1,6 @@
 """What a call asks of the queue: whom it counts for, how much of what, which gates have to be open, and how long."""
 
+from functools import lru_cache
 from math import isfinite
 from typing import Final
 
@@ -49,12 +50,15 @@ def gates_of(call: Call, member: str) -> tuple[GateName, ...]:
     """What has to be open for the call: the gateway, its member, and its way, that of all and that of its team."""
     assert call.match is not None
     assert call.team is not None
-    suite = call.match.values["suite"] if call.mcp is not None else None
-    way = (Kind.ROUTE, f"{call.match.route.name}/{call.model or ''}") if suite is None else (Kind.SUITE, suite)
-    gates = UPSTREAM, GateName(Kind.MEMBER, member), GateName(*way), GateName(*way, call.team.name)
-    if call.mcp is not None and call.mcp.method == "tools/call":
-        return (*gates, GateName(Kind.TOOLS, call.credential))
-    return gates
+    if call.mcp is None:
+        return _gates(member, Kind.ROUTE, f"{call.match.route.name}/{call.model or ''}", call.team.name)
+    gates = _gates(member, Kind.SUITE, call.match.values["suite"], call.team.name)
+    return (*gates, GateName(Kind.TOOLS, call.credential)) if call.mcp.method == "tools/call" else gates
+
+
+@lru_cache(maxsize=1024)
+def _gates(member: str, kind: Kind, way: str, team: str) -> tuple[GateName, ...]:
+    return UPSTREAM, GateName(Kind.MEMBER, member), GateName(kind, way), GateName(kind, way, team)
 
 
 def _patience_s(call: Call, team_s: float) -> float:
