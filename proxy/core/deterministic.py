@@ -91,7 +91,8 @@ def decide(
     why_not = reason_against(facts.route, body)
     if why_not in _STATEFUL:
         return Decision(False, why_not)
-    for rule in (*rules, *BUILT_IN):
+    # No built-in rule is about a question that may be answered otherwise the next time.
+    for rule in rules if why_not and facts.route in _ASKING else (*rules, *BUILT_IN):
         if rule.takes(facts, deterministic=not why_not):
             if rule.ttl_s <= 0:
                 return Decision(False, "policy", source=rule.source)
