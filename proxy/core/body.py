@@ -91,13 +91,13 @@ class Facts(NamedTuple):
 def judge(body: bytes, dialect: Dialect) -> Facts:
     """Raises ProxyError `bad_request` for what is not strict JSON, no object, or names a bound in a wrong type."""
     tree = _decoded(body)
-    text_bytes = _survey(body, tree)
+    text_bytes, typed = _survey(body, tree)
     digest = sha256(body).digest()
     if dialect is Dialect.MCP:
         return Facts(text_bytes=text_bytes, digest=digest, call=call_of(tree, body))
     if not isinstance(tree, dict):
         raise ProxyError("bad_request", "The body must be a JSON object.")
-    return _facts(tree, text_bytes, digest, dialect)
+    return _facts(tree, text_bytes, digest, dialect, typed=typed)
 
 
 def judge_large(body: bytes, dialect: Dialect) -> Facts | str:
@@ -141,8 +141,11 @@ _STRING: Final = re.compile(_TEXT, re.DOTALL)
 _NAME_OR_BRACKET: Final = re.compile(rb"(" + _TEXT + rb")\s*+:|" + _TEXT + rb"|[{}\[\]]", re.DOTALL)
 
 
-def _survey(body: bytes, tree: Any) -> int:
-    """Refuse what the decoder lets pass: depth, names given twice, endless digits. Returns the bytes of all text."""
+def _survey(body: bytes, tree: Any) -> tuple[int, bool]:
+    """Refuse what the decoder lets pass: depth, names given twice, endless digits.
+
+    Returns the bytes of all text, and whether there is a `type` in it.
+    """
     texts: list[str] = []
     members = scalars = depth = 0
     level: list[Any] = [tree]
@@ -171,7 +174,8 @@ def _survey(body: bytes, tree: Any) -> int:
     text = "".join(texts)
     _refuse_repeated_names(body, members, text)
     _refuse_long_numbers(body)
-    return (len(text) if text.isascii() else len(text.encode())) + scalars * _SCALAR_BYTES
+    text_bytes = len(text) if text.isascii() else len(text.encode())
+    return text_bytes + scalars * _SCALAR_BYTES, "type" in texts
 
 
 def _refuse_repeated_names(body: bytes, members: int, text: str) -> None:
@@ -285,7 +289,8 @@ _THINKING: Final = frozenset({"thinking_budget", "thinking_level"})
 _REASONING: Final = frozenset({"thinking", "reasoning_effort", "reasoning", *_THINKING})
 
 
-def _facts(tree: Mapping[str, Any], text_bytes: int, digest: bytes, dialect: Dialect) -> Facts:
+def _facts(tree: Mapping[str, Any], text_bytes: int, digest: bytes, dialect: Dialect, *, typed: bool) -> Facts:
+    """typed: whether anything in the tree may have a member `type`."""
     said: dict[str, Any] = {"text_bytes": text_bytes, "digest": digest}
     for name, value in tree.items():
         if value is not None and name in _SAYS:
@@ -294,7 +299,7 @@ def _facts(tree: Mapping[str, Any], text_bytes: int, digest: bytes, dialect: Dia
     for name in _OUTPUT_BOUNDS.get(dialect, ()):
         if (bound := tree.get(name)) is not None:
             said["output_max"] = max(_whole(name, bound), said.get("output_max") or 0) or None
-    if parts := parts_of(tree):
+    if parts := parts_of(tree, typed=typed):
         said |= _of_parts(parts)
         said["text_bytes"] = text_bytes - sum(part.data_bytes for part in parts)
     if not _TOOLS.isdisjoint(tree):
