@@ -57,7 +57,7 @@ class Accounts:
         if asked == 0:
             return None
         accounts = self._drawings.of(facts, at_s)
-        if not kept and not _full(accounts, asked):
+        if not kept and _fits(accounts, asked):
             return None
         refusals = [
             refusal
@@ -69,7 +69,7 @@ class Accounts:
     def short(self, facts: Facts, asked: int, at_s: float) -> dict[Account, float]:
         """The accounts in which a hold does not fit, and when each has room if nothing else happens, inf for never."""
         at_s = self._drawings.dated(at_s)
-        short = _full(self._drawings.of(facts, at_s), asked)
+        short = [one for one in self._drawings.of(facts, at_s) if one.budget.acts and one.free < asked]
         opens = [account.reopens_s(asked - account.free, at_s) for account in short]
         return {account: inf if at_s is None else at_s for account, at_s in zip(short, opens, strict=True)}
 
@@ -118,7 +118,7 @@ class Accounts:
         """
         self.take_back(hold)
         accounts = self._drawings.of(facts, self._drawings.dated(at_s))
-        if amount and _full(accounts, amount):
+        if amount and not _fits(accounts, amount):
             return False
         self._book(hold, accounts, amount, at_s)
         return True
@@ -204,9 +204,12 @@ class Accounts:
         return [account.standing(at_s) for account in self._drawings.in_use(budget, at_s)]
 
 
-def _full(accounts: Sequence[Account], asked: int) -> list[Account]:
-    """Of these accounts those that refuse a hold of so much."""
-    return [one for one in accounts if one.amount - one.settled - one.held - one.promised < asked and one.budget.acts]
+def _fits(accounts: Iterable[Account], asked: int) -> bool:
+    """Whether none of these accounts refuses a hold of so much."""
+    for one in accounts:
+        if one.budget.acts and one.amount - one.settled - one.held - one.promised < asked:
+            return False
+    return True
 
 
 _RANK: Final = {Why.BUSY: 0, Why.EXHAUSTED: 1, Why.NEVER: 2}

@@ -64,8 +64,10 @@ class Drawings:
 
     def dated(self, at_s: float) -> float:
         """The instant that what happens now is dated: the latest one known, where a clock has stepped back."""
-        self.now_s = max(at_s, self.now_s)
-        return self.now_s
+        if at_s <= self.now_s:
+            return self.now_s
+        self.now_s = at_s
+        return at_s
 
     def of(self, facts: Facts, at_s: float) -> Sequence[Account]:
         """The accounts that such a call draws on."""

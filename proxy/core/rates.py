@@ -47,7 +47,9 @@ class Rates:
 
     def at(self, now_s: float) -> float:
         """The latest instant anybody named."""
-        self._now_s = now_s = max(self._now_s, now_s)
+        if now_s < self._now_s:
+            now_s = self._now_s
+        self._now_s = now_s
         while self._sent and self._sent[0][0] <= now_s:
             self._guarded(self._sent.popleft()[1])
         return now_s
@@ -129,7 +131,8 @@ class Rates:
 
     def counted(self, turn: Turn, by_s: float) -> None:
         """The gateway counted the call no later than `by_s`: its places come back a window after it."""
-        turn.counted_s = min(turn.counted_s, by_s)
+        if by_s < turn.counted_s:
+            turn.counted_s = by_s
         for place in turn.places:
             if place.slots.rate.window_s:
                 place.slots.ends(place, by_s + place.slots.span_s)

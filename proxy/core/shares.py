@@ -28,8 +28,8 @@ class Share:
     def take(self, team: str, cost: float) -> None:
         """A call of the team starts. cost: its amount over the team's weight."""
         claim = self.finish_tags.get(team, 0.0)
-        self.start_tag = max(self.start_tag, claim)
-        self.finish_tags[team] = self.start_tag + cost
+        tag = self.start_tag = claim if claim > self.start_tag else self.start_tag
+        self.finish_tags[team] = tag + cost
 
     def give_back(self, team: str, cost: float) -> None:
         """The call was not sent, so the share was not used.
