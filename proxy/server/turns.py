@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from typing import Final
 
-from proxy.core.account import Refusal, Why
+from proxy.core.account import Why
 from proxy.core.holds import OpenHold
 from proxy.core.ledger import Hold
 from proxy.core.policy import Policy
@@ -85,7 +85,17 @@ class Queue:
             turn = None if first else self._ask(waiter)
             if turn is None:
                 turn = await self._wait(waiter, size, on_gone)
-            refusal = await self._commit(turn, hold, riders)
+            rows, refusal = [*riders, *self._rows(turn, hold)], None
+            try:
+                # Turn and hold are written in one commit.
+                if hold is not None:
+                    taken = Hold(hold.id, turn.draw.facts, hold.credits, self._wall(), hold.place)
+                    refusal = await self._books.hold(taken, rows)
+                elif rows:
+                    await self._books.write(rows)
+            except BaseException:
+                self.give_back(turn)
+                raise
             if refusal is None:
                 for place in turn.places:
                     slots = place.slots
@@ -93,6 +103,7 @@ class Queue:
                         "limit_decisions_total", waiter.team, slots.rate.name, _decision(slots, waiter.block)
                     )
                 return turn
+            self.give_back(turn)
             if refusal.why is not Why.BUSY or self.now_s() >= waiter.deadline_s:
                 raise over_budget(refusal)
             first = True
@@ -148,23 +159,6 @@ class Queue:
             if isinstance(answer, Turn):
                 self.give_back(answer)
         self.changed()
-
-    async def _commit(self, turn: Turn, hold: OpenHold | None, beside: Sequence[Rider]) -> Refusal | None:
-        """Write turn and hold in one commit; why the hold does not fit, with the turn given back."""
-        riders = [*beside, *self._rows(turn, hold)]
-        refusal = None
-        try:
-            if hold is not None:
-                taken = Hold(hold.id, turn.draw.facts, hold.credits, self._wall(), hold.place)
-                refusal = await self._books.hold(taken, riders)
-            elif riders:
-                await self._books.write(riders)
-        except BaseException:
-            self.give_back(turn)
-            raise
-        if refusal is not None:
-            self.give_back(turn)
-        return refusal
 
     def _rows(self, turn: Turn, hold: OpenHold | None) -> list[Rider]:
         if not turn.lasts:
