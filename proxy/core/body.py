@@ -88,11 +88,14 @@ class Facts(NamedTuple):
     conversation_id: str | None = None
 
 
-def judge(body: bytes, dialect: Dialect) -> Facts:
-    """Raises ProxyError `bad_request` for what is not strict JSON, no object, or names a bound in a wrong type."""
+def judge(body: bytes, dialect: Dialect, digest: bytes | None = None) -> Facts:
+    """Raises ProxyError `bad_request` for what is not strict JSON, no object, or names a bound in a wrong type.
+
+    digest: SHA-256 of the body, where it was taken before.
+    """
     tree = _decoded(body)
     text_bytes, typed = _survey(body, tree)
-    digest = sha256(body).digest()
+    digest = digest or sha256(body).digest()
     if dialect is Dialect.MCP:
         return Facts(text_bytes=text_bytes, digest=digest, call=call_of(tree, body))
     if not isinstance(tree, dict):

@@ -67,7 +67,8 @@ async def normalise(call: Call, parts: Parts) -> web.StreamResponse | None:
     if kind is not None and (call.body or route.name != "cancel"):
         # What the server of all suites has handed on was looked at there, under the name its header repeats.
         handed_on = call.facts is not None
-        call.judged(await parts.judge.facts(call.body, kind))
+        digest = None if call.place is None else call.place[-1]
+        call.judged(await parts.judge.facts(call.body, kind, digest))
         if call.mcp is not None and not handed_on and (answer := mcp_local.answer(call, parts)) is not None:
             return answer
         _apply_alias(call)
