@@ -109,18 +109,19 @@ class Projection:
             self.accounts.spent(after.facts, after.charged - before.charged, after.at_s)
         else:
             self.accounts.end(step.hold, after.charged)
-        team = after.facts.team
+        facts, phase, held, _, charged, _ = after
+        team, hold = facts.team, step.hold
         was_held = before.held if before is not None and before.phase is _HELD else 0
-        now_held = after.held if after.phase is _HELD else 0
-        self.held[team] = self.held.get(team, 0) + now_held - was_held
-        self.spent[team] = self.spent.get(team, 0) + after.charged - (before.charged if before is not None else 0)
-        if isinstance(step, Settle):
-            self.calls += step.charge.calls
-        if after.phase is _HELD:
-            self.holds[step.hold] = after
+        was_charged = before.charged if before is not None else 0
+        self.spent[team] = self.spent.get(team, 0) + charged - was_charged
+        self.held[team] = self.held.get(team, 0) + (held if phase is _HELD else 0) - was_held
+        if phase is _HELD:
+            self.holds[hold] = after
         else:
-            self.holds.pop(step.hold, None)
-            self.remember(step.hold, after)
+            self.holds.pop(hold, None)
+            self.remember(hold, after)
+            if isinstance(step, Settle):
+                self.calls += step.charge.calls
         return outcome
 
     def ride(self, step: Rider) -> Outcome:

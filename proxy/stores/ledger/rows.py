@@ -98,12 +98,13 @@ def row(step: Step, before: HoldState | None, place: int | None = None) -> Row:
         case Rider():
             return _riding(step)
         case Hold():
-            return ("hold", step.hold, step.at_s, *texts(step.facts), step.credits, place)
+            hold, facts, credits_, at_s, _ = step
+            return ("hold", hold, at_s, *texts(facts), credits_, place)
         case Settle():
             assert before is not None
-            cost = step.charge
-            said = (cost.credits, quarter(before.at_s), cost.calls, WORD[cost.basis], WORD[step.ending])
-            return ("settle", step.hold, step.at_s, *texts(before.facts), *said, int(cost.uncertain))
+            hold, (credits_, basis, calls, uncertain), ending, at_s = step
+            said = (credits_, quarter(before.at_s), calls, WORD[basis], WORD[ending], 1 if uncertain else 0)
+            return ("settle", hold, at_s, *texts(before.facts), *said)
         case Void():
             return ("void", step.hold, step.at_s, WORD[step.ending], int(step.uncertain))
         case Expire():
@@ -122,7 +123,8 @@ def _by_hand(name: str, step: Resolve | Adjust, facts: Facts, added: int, place:
 
 
 def _counts(turn: Turn) -> tuple[Any, ...]:
-    return int(turn.reserves), int(turn.spends), turn.tokens, turn.at_s, turn.boot_id, turn.boot_s
+    _, _, reserves, spends, tokens, at_s, boot_id, boot_s, _ = turn
+    return (1 if reserves else 0, 1 if spends else 0, tokens, at_s, boot_id, boot_s)
 
 
 def _riding(step: Rider) -> Row:
