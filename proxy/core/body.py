@@ -151,6 +151,7 @@ def _survey(body: bytes, tree: Any) -> tuple[int, bool]:
     """
     texts: list[str] = []
     members = scalars = depth = 0
+    fractions = False
     level: list[Any] = [tree]
     while level:
         depth += 1
@@ -171,12 +172,15 @@ def _survey(body: bytes, tree: Any) -> tuple[int, bool]:
                     below.append(child)
                 else:
                     scalars += 1
+                    fractions = fractions or kind is float
         if below and depth == DEPTH_MAX:
             raise ProxyError("bad_request", f"The body is nested deeper than {DEPTH_MAX}.")
         level = below
     text = "".join(texts)
     _refuse_repeated_names(body, members, text)
-    _refuse_long_numbers(body)
+    if fractions:
+        # The decoder reads whole numbers that do not fit 64 bits as such, too, and those that fit have few digits.
+        _refuse_long_numbers(body)
     text_bytes = len(text) if text.isascii() else len(text.encode())
     return text_bytes + scalars * _SCALAR_BYTES, "type" in texts
 
@@ -238,11 +242,11 @@ def _whole(name: str, value: Any) -> int:
     """
     if type(value) is not int:
         raise ProxyError("bad_request", f"{name} must be a whole number.")
-    return max(value, 0)
+    return value if value > 0 else 0
 
 
 def _count(name: str, value: Any) -> int:
-    return max(_whole(name, value), 1)
+    return _whole(name, value) or 1
 
 
 def _true(_name: str, value: Any) -> bool:
@@ -300,8 +304,8 @@ def _facts(tree: Mapping[str, Any], text_bytes: int, digest: bytes, dialect: Dia
             fact, read = _SAYS[name]
             said[fact] = read(name, value)
     for name in _OUTPUT_BOUNDS.get(dialect, ()):
-        if (bound := tree.get(name)) is not None:
-            said["output_max"] = max(_whole(name, bound), said.get("output_max") or 0) or None
+        if (bound := tree.get(name)) is not None and _whole(name, bound) > said.get("output_max", 0):
+            said["output_max"] = bound
     if parts := parts_of(tree, typed=typed):
         said |= _of_parts(parts)
         said["text_bytes"] = text_bytes - sum(part.data_bytes for part in parts)

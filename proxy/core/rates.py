@@ -163,8 +163,10 @@ class Rates:
                 place.slots.give_back(place)
             elif place.slots.rate.counts is _TOKENS and tokens is not None:
                 place.slots.correct(place, tokens)
-        # What was not seen to be written may have been, up to now.
-        turn.written_s = min(turn.written_s, self.at(now_s))
+        now_s = self.at(now_s)
+        if turn.written_s > now_s:
+            # What was not seen to be written may have been, up to now.
+            turn.written_s = now_s
         self._guarded(turn)
 
     def give_back(self, turn: Turn) -> None:
