@@ -15,6 +15,9 @@ from proxy.server.call import Call
 from proxy.server.parts import Parts
 from proxy.server.routes import Draws
 
+_RESERVATION, _ROUTE = Draws.RESERVATION, Kind.ROUTE
+"""Bound once: looking a member up in its enum takes as long as a call, and every request does."""
+
 WAIT_HEADER: Final = "x-sluicegate-wait-max"
 OUR_WAIT_S: Final = 30.0
 """Longest wait of the proxy's own questions; they are asked again later anyway."""
@@ -27,7 +30,7 @@ def waiter_of(call: Call, parts: Parts) -> Waiter:
     route, facts, credits_ = call.match.route, call.facts_for_books, call.hold.credits if call.hold is not None else 0
     member = parts.queue.member_of(call.credential)
     draw = Draw(
-        facts, member, call.mcp.method if call.mcp is not None else None, Draws.RESERVATION in route.draws, credits_ > 0
+        facts, member, call.mcp.method if call.mcp is not None else None, _RESERVATION in route.draws, credits_ > 0
     )
     now_s = parts.queue.now_s()
     return Waiter(
@@ -51,7 +54,7 @@ def gates_of(call: Call, member: str) -> tuple[GateName, ...]:
     assert call.match is not None
     assert call.team is not None
     if call.mcp is None:
-        return _gates(member, Kind.ROUTE, f"{call.match.route.name}/{call.model or ''}", call.team.name)
+        return _gates(member, _ROUTE, f"{call.match.route.name}/{call.model or ''}", call.team.name)
     gates = _gates(member, Kind.SUITE, call.match.values["suite"], call.team.name)
     return (*gates, GateName(Kind.TOOLS, call.credential)) if call.mcp.method == "tools/call" else gates
 
