@@ -18,6 +18,8 @@ from proxy.core.turns import Waiter
 class Purse:
     """All budgets at one instant; one that is used for a whole look knows who waits in it."""
 
+    __slots__ = ("_accounts", "_kept", "_wall_s")
+
     def __init__(self, accounts: Accounts, wall_s: float) -> None:
         """wall_s: the instant by the clock that budgets go by."""
         self._accounts: Final = accounts

@@ -85,7 +85,9 @@ class Queue:
             turn = None if first else self._ask(waiter)
             if turn is None:
                 turn = await self._wait(waiter, size, on_gone)
-            rows, refusal = [*riders, *self._rows(turn, hold)], None
+            rows, refusal = self._rows(turn, hold), None
+            if riders:
+                rows = [*riders, *rows]
             try:
                 # Turn and hold are written in one commit.
                 if hold is not None:
@@ -164,8 +166,10 @@ class Queue:
         if not turn.lasts:
             return []
         draw, at_s, since_s = turn.draw, self._wall(), self._boot.since_s()
-        said = (turn.id, draw.facts, draw.reserves, draw.spends, turn.tokens, at_s)
-        rows: list[Rider] = [Row(*said, self._boot.id, since_s, hold.id if hold else None)]
+        facts, _, _, reserves, spends = draw
+        of_hold = None if hold is None else hold.id
+        row = Row(turn.id, facts, reserves, spends, turn.tokens, at_s, self._boot.id, since_s, of_hold)
+        rows: list[Rider] = [row]
         self._taken += 1
         set_ago_s = self._set.ago_s(at_s, since_s)
         if self._taken % FORGET_EVERY == 0:
