@@ -40,10 +40,11 @@ _NO_ROW: Final = (NO_KIND,) * (1 + WIDTH)
 def values(rows: Sequence[Row]) -> tuple[int, list[Any]]:
     """Rows as the values of one statement, and of how many rows it is.
 
-    It is a power of two, so that the statement is nearly always one that was prepared before; a row without a kind
-    goes nowhere.
+    It is rounded up by a quarter at most, so that the statement is nearly always one that was prepared before; a row
+    without a kind goes nowhere, and takes a fifth of the time of one that does.
     """
-    count = 1 << (len(rows) - 1).bit_length()
+    step = 1 << max(0, (len(rows) - 1).bit_length() - 3)
+    count = -(-len(rows) // step) * step
     flat: list[Any] = []
     for made in rows:
         flat += made
