@@ -104,6 +104,7 @@ def decide(
 
 @cache
 def _no(why_not: str) -> Decision:
+    """One for each word of `reason_against`."""
     return Decision(False, why_not)
 
 

@@ -61,6 +61,7 @@ def gates_of(call: Call, member: str) -> tuple[GateName, ...]:
 
 @lru_cache(maxsize=1024)
 def _gates(member: str, kind: Kind, way: str, team: str) -> tuple[GateName, ...]:
+    """Names, which are the same whatever the policy says."""
     return UPSTREAM, GateName(Kind.MEMBER, member), GateName(kind, way), GateName(kind, way, team)
 
 

@@ -71,7 +71,7 @@ def quarter(at_s: float) -> int:
 
 @lru_cache(maxsize=1024)
 def texts(facts: Facts) -> tuple[str, ...]:
-    """Facts as their columns."""
+    """Facts as their columns; nearly every call is of a kind that was there before."""
     return (
         facts.team,
         facts.key,
