@@ -471,3 +471,5 @@ def test_a_hold_is_booked_whole_where_it_fits_with_what_it_was_promised_and_not_
     assert accounts.judge(facts(), 1, 62.0) is None, "the first has slid out of its window"
     assert accounts.take("last", facts(), 30, 62.0)
     assert [accounts.used(budget, (), 62.0) for budget in accounts.budgets] == [(0, 100), (0, 40)]
+    accounts.end("last", 200)
+    assert accounts.take("free, too", facts(), 0, 63.0), "although more is spent than there was"

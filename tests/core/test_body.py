@@ -251,3 +251,9 @@ def test_a_digest_that_was_taken_before_is_not_taken_again():
     known = bytes(range(32))
     assert judge(body, Dialect.CHAT).digest == sha256(body).digest()
     assert [judge(body, dialect, known).digest for dialect in (Dialect.CHAT, Dialect.RESPONSES)] == [known, known]
+
+
+@pytest.mark.parametrize(("asked", "largest"), [((5, 3), 5), ((3, 5), 5), ((0, 3), 3), ((-1, 0), None), ((None, 4), 4)])
+def test_of_two_bounds_on_an_answer_the_larger_one_counts(asked, largest):
+    body = orjson.dumps(dict(zip(("max_tokens", "max_completion_tokens"), asked, strict=True)))
+    assert judge(body, Dialect.CHAT).output_max == largest

@@ -526,6 +526,8 @@ async def test_steps_of_one_call_are_written_the_same_together_and_one_by_one(tm
         [TurnWritten("d", NOW_S, 2.0), settle("c", 1)],
         [Hold("e", RED, 1, NOW_S), Turn("e", BLUE, False, True, 0, NOW_S, "boot", 1.0)],
         [settle("e", 1), TurnWritten("e", NOW_S, 2.0), Learned("chat", "m", 300, 1, NOW_S)],
+        [Hold("f", RED, 1, NOW_S), Hold("g", RED, 1, NOW_S), Turn("g", RED, True, True, 3, NOW_S, "boot", 1.0, "g")],
+        [settle("f", 1), TurnWritten("g", NOW_S, 2.0)],
     ]
     told = []
     for name, batches in (("together", steps), ("one by one", [[one] for both in steps for one in both])):
