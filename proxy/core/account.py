@@ -96,7 +96,7 @@ class Account:
     marks:  settled amounts at which somebody wants to know, rising.
     passed: how many of them are behind.
     promised: what calls may hold that were let go and whose holds are not taken yet.
-    log:    of a sliding window, what is in it, oldest first.
+    log:    of a sliding window, what is in it, oldest first.      span_s: its length; inf for a calendar window.
     """
 
     window: Window | None
@@ -111,6 +111,10 @@ class Account:
     doubted: int = 0  # part of `lasting` that is in doubt
     promised: int = 0
     log: deque[Drawn] = field(default_factory=deque)
+    span_s: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.span_s = self.budget.window.seconds if isinstance(self.budget.window, Sliding) else inf
 
     # --- what is in it ---
 
@@ -141,7 +145,7 @@ class Account:
         """Note a hold where each is kept apart, in the order of time; False for one that has slid out already."""
         if self.window is not None:
             return True
-        if drawing.at_s + self._span_s <= now_s:
+        if drawing.at_s + self.span_s <= now_s:
             drawing.gone = True
             return False
         log = self.log
@@ -175,10 +179,10 @@ class Account:
         """Let go of what has slid out."""
         if self.window is not None:
             return
-        span_s = self._span_s
+        log, span_s = self.log, self.span_s
         # Reckoned as `reopens_s` does, so that who comes back then finds the room.
-        while self.log and self.log[0].at_s + span_s <= now_s:
-            gone = self.log.popleft()
+        while log and log[0].at_s + span_s <= now_s:
+            gone = log.popleft()
             if gone.open:
                 self._let_go(gone)
             else:
@@ -221,19 +225,13 @@ class Account:
         """When so much more is free if nothing else happens after an instant; None for never."""
         if self.window is not None:
             return self.window.end_s if self.window.end_s != inf else None
-        span_s = self._span_s
+        span_s = self.span_s
         for drawing in self.log:
             missing -= drawing.amount
             if missing <= 0:
                 return drawing.at_s + span_s
         # Holds that are only promised are taken any moment.
         return at_s + span_s if missing <= self.promised else None
-
-    @property
-    def _span_s(self) -> float:
-        window = self.budget.window
-        assert isinstance(window, Sliding)
-        return window.seconds
 
 
 def opened(window: Window | None, budget: Budget, group: tuple[str, ...]) -> Account:

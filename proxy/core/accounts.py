@@ -56,9 +56,12 @@ class Accounts:
         at_s = self._drawings.dated(at_s)
         if asked == 0:
             return None
+        accounts = self._drawings.of(facts, at_s)
+        if not kept and _fits(accounts, asked):
+            return None
         refusals = [
             refusal
-            for account in self._drawings.of(facts, at_s)
+            for account in accounts
             if account.budget.acts and (refusal := account.refusal(asked, at_s, kept=account in kept)) is not None
         ]
         return max(refusals, key=_lasting) if refusals else None
@@ -81,7 +84,7 @@ class Accounts:
 
         Returns the accounts in which it is promised.
         """
-        accounts = self.drawn_by(facts, at_s)
+        accounts = self._drawings.of(facts, self._drawings.dated(at_s))
         for account in accounts:
             account.promised += amount
         self.promised[hold] = facts, amount, accounts
@@ -108,11 +111,27 @@ class Accounts:
 
     # --- what happens to holds ---
 
+    def take(self, hold: str, facts: Facts, amount: int, at_s: float) -> bool:
+        """Book a hold where it fits every budget; False where it does not.
+
+        What was promised to it is free before it is judged. What costs nothing always fits.
+        """
+        self.take_back(hold)
+        accounts = self._drawings.of(facts, self._drawings.dated(at_s))
+        if amount and not _fits(accounts, amount):
+            return False
+        self._book(hold, accounts, amount, at_s)
+        return True
+
     def hold(self, hold: str, facts: Facts, amount: int, at_s: float) -> None:
-        """Book a hold that was judged to fit, or one that an earlier policy let in."""
-        now_s = self._drawings.dated(at_s)
+        """Book a hold that was let in before: by an earlier policy, or before a start."""
+        self._drawings.dated(at_s)
+        self._book(hold, self._drawings.of(facts, at_s), amount, at_s)
+
+    def _book(self, hold: str, accounts: Sequence[Account], amount: int, at_s: float) -> None:
+        now_s = self._drawings.now_s
         places = []
-        for account in self._drawings.of(facts, at_s):
+        for account in accounts:
             drawing = Drawn(at_s, amount)
             if account.enter(drawing, now_s):
                 account.held += amount
@@ -183,6 +202,14 @@ class Accounts:
         if group is not None or budget.each is None:
             return [self._drawings.account(budget, group or (), at_s).standing(at_s)]
         return [account.standing(at_s) for account in self._drawings.in_use(budget, at_s)]
+
+
+def _fits(accounts: Iterable[Account], asked: int) -> bool:
+    """Whether none of these accounts refuses a hold of so much."""
+    for one in accounts:
+        if one.budget.acts and one.amount - one.settled - one.held - one.promised < asked:
+            return False
+    return True
 
 
 _RANK: Final = {Why.BUSY: 0, Why.EXHAUSTED: 1, Why.NEVER: 2}

@@ -88,16 +88,19 @@ class Facts(NamedTuple):
     conversation_id: str | None = None
 
 
-def judge(body: bytes, dialect: Dialect) -> Facts:
-    """Raises ProxyError `bad_request` for what is not strict JSON, no object, or names a bound in a wrong type."""
+def judge(body: bytes, dialect: Dialect, digest: bytes | None = None) -> Facts:
+    """Raises ProxyError `bad_request` for what is not strict JSON, no object, or names a bound in a wrong type.
+
+    digest: SHA-256 of the body, where it was taken before.
+    """
     tree = _decoded(body)
-    text_bytes = _survey(body, tree)
-    digest = sha256(body).digest()
+    text_bytes, typed = _survey(body, tree)
+    digest = digest or sha256(body).digest()
     if dialect is Dialect.MCP:
         return Facts(text_bytes=text_bytes, digest=digest, call=call_of(tree, body))
     if not isinstance(tree, dict):
         raise ProxyError("bad_request", "The body must be a JSON object.")
-    return _facts(tree, text_bytes, digest, dialect)
+    return _facts(tree, text_bytes, digest, dialect, typed=typed)
 
 
 def judge_large(body: bytes, dialect: Dialect) -> Facts | str:
@@ -141,10 +144,14 @@ _STRING: Final = re.compile(_TEXT, re.DOTALL)
 _NAME_OR_BRACKET: Final = re.compile(rb"(" + _TEXT + rb")\s*+:|" + _TEXT + rb"|[{}\[\]]", re.DOTALL)
 
 
-def _survey(body: bytes, tree: Any) -> int:
-    """Refuse what the decoder lets pass: depth, names given twice, endless digits. Returns the bytes of all text."""
+def _survey(body: bytes, tree: Any) -> tuple[int, bool]:
+    """Refuse what the decoder lets pass: depth, names given twice, endless digits.
+
+    Returns the bytes of all text, and whether there is a `type` in it.
+    """
     texts: list[str] = []
     members = scalars = depth = 0
+    fractions = False
     level: list[Any] = [tree]
     while level:
         depth += 1
@@ -165,13 +172,17 @@ def _survey(body: bytes, tree: Any) -> int:
                     below.append(child)
                 else:
                     scalars += 1
+                    fractions = fractions or kind is float
         if below and depth == DEPTH_MAX:
             raise ProxyError("bad_request", f"The body is nested deeper than {DEPTH_MAX}.")
         level = below
     text = "".join(texts)
     _refuse_repeated_names(body, members, text)
-    _refuse_long_numbers(body)
-    return (len(text) if text.isascii() else len(text.encode())) + scalars * _SCALAR_BYTES
+    if fractions:
+        # The decoder reads whole numbers that do not fit 64 bits as such, too, and those that fit have few digits.
+        _refuse_long_numbers(body)
+    text_bytes = len(text) if text.isascii() else len(text.encode())
+    return text_bytes + scalars * _SCALAR_BYTES, "type" in texts
 
 
 def _refuse_repeated_names(body: bytes, members: int, text: str) -> None:
@@ -201,7 +212,7 @@ def _repeated_at(body: bytes) -> int | None:
 
 
 def _refuse_long_numbers(body: bytes) -> None:
-    if _TOO_MANY_DIGITS not in body.translate(_DIGITS):
+    if body.translate(_DIGITS).find(_TOO_MANY_DIGITS) < 0:
         return
     # Strings become blanks of the same length, so that places stay.
     bare = _STRING.sub(lambda found: b" " * len(found[0]), body)
@@ -231,11 +242,11 @@ def _whole(name: str, value: Any) -> int:
     """
     if type(value) is not int:
         raise ProxyError("bad_request", f"{name} must be a whole number.")
-    return max(value, 0)
+    return value if value > 0 else 0
 
 
 def _count(name: str, value: Any) -> int:
-    return max(_whole(name, value), 1)
+    return _whole(name, value) or 1
 
 
 def _true(_name: str, value: Any) -> bool:
@@ -285,16 +296,17 @@ _THINKING: Final = frozenset({"thinking_budget", "thinking_level"})
 _REASONING: Final = frozenset({"thinking", "reasoning_effort", "reasoning", *_THINKING})
 
 
-def _facts(tree: Mapping[str, Any], text_bytes: int, digest: bytes, dialect: Dialect) -> Facts:
+def _facts(tree: Mapping[str, Any], text_bytes: int, digest: bytes, dialect: Dialect, *, typed: bool) -> Facts:
+    """typed: whether anything in the tree may have a member `type`."""
     said: dict[str, Any] = {"text_bytes": text_bytes, "digest": digest}
     for name, value in tree.items():
         if value is not None and name in _SAYS:
             fact, read = _SAYS[name]
             said[fact] = read(name, value)
     for name in _OUTPUT_BOUNDS.get(dialect, ()):
-        if (bound := tree.get(name)) is not None:
-            said["output_max"] = max(_whole(name, bound), said.get("output_max") or 0) or None
-    if parts := parts_of(tree):
+        if (bound := tree.get(name)) is not None and _whole(name, bound) > said.get("output_max", 0):
+            said["output_max"] = bound
+    if parts := parts_of(tree, typed=typed):
         said |= _of_parts(parts)
         said["text_bytes"] = text_bytes - sum(part.data_bytes for part in parts)
     if not _TOOLS.isdisjoint(tree):

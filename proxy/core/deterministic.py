@@ -7,6 +7,7 @@ deterministic is kept only where a rule of the policy names it; what reads or wr
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -90,14 +91,21 @@ def decide(
         return _of_suite(facts, None if body is None or body.call is None else body.call.method, rules, definition)
     why_not = reason_against(facts.route, body)
     if why_not in _STATEFUL:
-        return Decision(False, why_not)
-    for rule in (*rules, *BUILT_IN):
+        return _no(why_not)
+    # No built-in rule is about a question that may be answered otherwise the next time.
+    for rule in rules if why_not and facts.route in _ASKING else (*rules, *BUILT_IN):
         if rule.takes(facts, deterministic=not why_not):
             if rule.ttl_s <= 0:
                 return Decision(False, "policy", source=rule.source)
             said = "rule" if why_not else "list" if facts.route in LISTS else "deterministic"
             return Decision(True, said, rule.ttl_s, rule.stale_if_error_s, rule.source)
-    return Decision(False, why_not or "route")
+    return _no(why_not or "route")
+
+
+@cache
+def _no(why_not: str) -> Decision:
+    """One for each word of `reason_against`."""
+    return Decision(False, why_not)
 
 
 def _of_suite(facts: Facts, method: str | None, rules: Sequence[CacheRule], definition: Definition | None) -> Decision:

@@ -29,13 +29,13 @@ DRAWN_MAX: Final = 4096
 class Drawing:
     """Where one kind of call draws: the same accounts for all of them, until a window ends.
 
-    from_s, until_s: the instants for which these are the accounts.      slides: some of them are of sliding windows.
+    from_s, until_s: the instants for which these are the accounts.      sliding: those of sliding windows.
     """
 
     accounts: Sequence[Account]
     from_s: float
     until_s: float
-    slides: bool
+    sliding: Sequence[Account]
 
 
 class Drawings:
@@ -64,16 +64,18 @@ class Drawings:
 
     def dated(self, at_s: float) -> float:
         """The instant that what happens now is dated: the latest one known, where a clock has stepped back."""
-        self.now_s = max(at_s, self.now_s)
-        return self.now_s
+        if at_s <= self.now_s:
+            return self.now_s
+        self.now_s = at_s
+        return at_s
 
     def of(self, facts: Facts, at_s: float) -> Sequence[Account]:
         """The accounts that such a call draws on."""
         known = self._drawn.get(facts)
         if known is None or not known.from_s <= at_s < known.until_s:
             known = self._draw(facts, at_s)
-        elif known.slides:
-            for account in known.accounts:
+        else:
+            for account in known.sliding:
                 account.forget(self.now_s)
         return known.accounts
 
@@ -119,7 +121,7 @@ class Drawings:
             accounts,
             max((window.start_s for window in windows), default=-inf),
             min((window.end_s for window in windows), default=inf),
-            slides=len(windows) < len(accounts),
+            tuple([account for account in accounts if account.window is None]),
         )
         if self._turned:
             self._turned = False

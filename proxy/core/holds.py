@@ -1,13 +1,12 @@
 """The hold of one call, with all that settling it needs."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from proxy.core.prices import FREE, NO_PRICE, Price
 from proxy.units import Credits
 
 
-@dataclass(frozen=True, slots=True)
-class OpenHold:
+class OpenHold(NamedTuple):
     """A hold that an exchange owns, or an operation after it.
 
     credits:     units of 1e-8 credit.          is_call: a tool call, counted as one.

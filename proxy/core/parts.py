@@ -53,10 +53,10 @@ _NESTS: Final = (list, dict)
 """What can hold a part; most contents are plain text, and a call for each would cost more than the look."""
 
 
-def parts_of(tree: Mapping[str, Any]) -> list[Part]:
-    """All parts that are no text, of a decoded request body."""
+def parts_of(tree: Mapping[str, Any], *, typed: bool = True) -> list[Part]:
+    """All parts that are no text, of a decoded request body. typed: whether anything in it has a member `type`."""
     found: list[Part] = []
-    for name in ("messages", "input", "system"):
+    for name in ("messages", "input", "system") if typed else ():
         if type(value := tree.get(name)) in _NESTS:
             _gather(value, found)
     for name in ("input_images", "input_urls"):

@@ -165,7 +165,7 @@ class Team:
 
 
 def _may(name: str | None, allowed: tuple[str, ...] | None, denied: tuple[str, ...]) -> bool:
-    if any(read_as(pattern, name) for pattern in denied):
+    if denied and any(read_as(pattern, name) for pattern in denied):
         return False
     return allowed is None or any(fits(pattern, name) for pattern in allowed)
 

@@ -71,16 +71,15 @@ class Asked(NamedTuple):
 
     def input_tokens(self, price: Price, estimate: Estimate) -> int:
         """The most tokens that go in."""
-        return self._text_tokens(estimate) + self.parts * price.part_tokens + self.parent_tokens
-
-    def _text_tokens(self, estimate: Estimate) -> int:
         if estimate is _STRICT:
-            return self.text_bytes
-        if estimate is _BYTES or self.density is None:
-            return -(-self.text_bytes // BYTES_PER_TOKEN)
-        # What frames a short text is not in the density, which is that of long ones.
-        short = -(-min(self.text_bytes, FROM_BYTES) // BYTES_PER_TOKEN)
-        return max(short, -(-self.text_bytes * self.density // BYTES))
+            text = self.text_bytes
+        elif estimate is _BYTES or self.density is None:
+            text = -(-self.text_bytes // BYTES_PER_TOKEN)
+        else:
+            # What frames a short text is not in the density, which is that of long ones.
+            short = -(-min(self.text_bytes, FROM_BYTES) // BYTES_PER_TOKEN)
+            text = max(short, -(-self.text_bytes * self.density // BYTES))
+        return text + self.parts * price.part_tokens + self.parent_tokens
 
     def output_tokens(self, price: Price) -> int:
         """The most tokens that all answers together can have."""
@@ -130,14 +129,19 @@ def terms(what: Asked, price: Price, estimate: Estimate = Estimate.BYTES) -> tup
     """What a ceiling is made of."""
     if (counted := _COUNTED.get(what.unit)) is not None:
         return (counted(what, price),)
-    input_tokens = what.input_tokens(price, estimate)
-    dearest = max(price.input_per_million, price.cache_write_per_million or Credits(0))
+    input_tokens, dearest, output_tokens, dear = _tokens(what, price, estimate)
     read = Term("input tokens", input_tokens, dearest, MILLION, share_up(dearest, input_tokens, MILLION))
     if what.unit is _SPEECH:
         return (read,)
-    output_tokens = what.output_tokens(price)
-    dear = price.output_per_million
     return (read, Term("output tokens", output_tokens, dear, MILLION, share_up(dear, output_tokens, MILLION)))
+
+
+def _tokens(what: Asked, price: Price, estimate: Estimate) -> tuple[int, Credits, int, Credits]:
+    """The most tokens that go in and their dearest price, and the most that come out and their price."""
+    written = price.cache_write_per_million
+    dearest = price.input_per_million if written is None else max(price.input_per_million, written)
+    output_tokens = 0 if what.unit is _SPEECH else what.output_tokens(price)
+    return what.input_tokens(price, estimate), dearest, output_tokens, price.output_per_million
 
 
 _COUNTED: Final[Mapping[Unit, Callable[[Asked, Price], Term]]] = {
@@ -150,12 +154,11 @@ _COUNTED: Final[Mapping[Unit, Callable[[Asked, Price], Term]]] = {
 
 def at_most(what: Asked, price: Price, estimate: Estimate = Estimate.BYTES) -> tuple[Credits, int]:
     """The most that a call can cost, and the most tokens it can use; no tokens for what is not counted in them."""
-    cost = tokens = 0
-    for term in terms(what, price, estimate):
-        cost += term.credits
-        if term.per == MILLION:
-            tokens += term.units
-    return Credits(cost), tokens
+    if (counted := _COUNTED.get(what.unit)) is not None:
+        return counted(what, price).credits, 0
+    input_tokens, dearest, output_tokens, dear = _tokens(what, price, estimate)
+    cost = share_up(dearest, input_tokens, MILLION) + share_up(dear, output_tokens, MILLION)
+    return Credits(cost), input_tokens + output_tokens
 
 
 def token_credits(input_tokens: int, output_tokens: int, price: Price) -> Credits:

@@ -12,7 +12,7 @@ from proxy.core.ledger import Adjust, Expire, Hold, HoldState, Outcome, Phase, R
 from proxy.core.riders import Promise, Rider, Turn
 from proxy.units import Credits
 
-_OK, _HELD = Outcome.OK, Phase.HELD
+_OK, _OVER_BUDGET, _HELD = Outcome.OK, Outcome.OVER_BUDGET, Phase.HELD
 """Bound once: looking a member up in its enum takes as long as a call, and every request does."""
 
 _OF_A_HOLD: Final = (Turn, Promise)
@@ -26,16 +26,12 @@ class Ledgered(Protocol):
         """The instant that what happens now is dated: time does not go back."""
         ...
 
-    def judge(self, facts: Facts, asked: int, at_s: float) -> object | None:
-        """Why a hold does not fit, None when it does."""
-        ...
-
-    def take_back(self, hold: str) -> None:
-        """What was promised to a hold is free: the hold itself is judged now."""
+    def take(self, hold: str, facts: Facts, amount: int, at_s: float) -> bool:
+        """Take a hold where it fits, with what was promised to it; False where it does not."""
         ...
 
     def hold(self, hold: str, facts: Facts, amount: int, at_s: float) -> None:
-        """A hold was taken."""
+        """A hold was taken before."""
         ...
 
     def end(self, hold: str, charged: int) -> None:
@@ -53,11 +49,8 @@ class _Boundless:
     def dated(self, at_s: float) -> float:
         return at_s
 
-    def judge(self, facts: Facts, asked: int, at_s: float) -> None:
-        pass
-
-    def take_back(self, hold: str) -> None:
-        pass
+    def take(self, hold: str, facts: Facts, amount: int, at_s: float) -> bool:  # noqa: ARG002  (everything fits)
+        return True
 
     def hold(self, hold: str, facts: Facts, amount: int, at_s: float) -> None:
         pass
@@ -99,7 +92,7 @@ class Projection:
     def apply(self, step: Step) -> Outcome:
         """Take one step. Only an `OK` step changes anything."""
         if isinstance(step, Rider):
-            return self._ride(step)
+            return self.ride(step)
         if isinstance(step, Adjust):
             return self._adjust(step)
         return self.take(step, self.known(step.hold))
@@ -110,25 +103,28 @@ class Projection:
         if outcome is not _OK or after is None:
             return outcome
         if isinstance(step, Hold):
-            self.accounts.take_back(step.hold)
-            if self.accounts.judge(step.facts, step.credits, step.at_s) is not None:
-                return Outcome.OVER_BUDGET
-        self._book(before, after, step)
-        team = after.facts.team
-        was_held = before.held if before is not None and before.phase is _HELD else 0
-        now_held = after.held if after.phase is _HELD else 0
-        self.held[team] = self.held.get(team, 0) + now_held - was_held
-        self.spent[team] = self.spent.get(team, 0) + after.charged - (before.charged if before is not None else 0)
-        if isinstance(step, Settle):
-            self.calls += step.charge.calls
-        if after.phase is _HELD:
-            self.holds[step.hold] = after
+            if not self.accounts.take(step.hold, step.facts, step.credits, step.at_s):
+                return _OVER_BUDGET
+        elif before is not None and before.phase is not _HELD:
+            self.accounts.spent(after.facts, after.charged - before.charged, after.at_s)
         else:
-            self.holds.pop(step.hold, None)
-            self.remember(step.hold, after)
+            self.accounts.end(step.hold, after.charged)
+        facts, phase, held, _, charged, _ = after
+        team, hold = facts.team, step.hold
+        was_held = before.held if before is not None and before.phase is _HELD else 0
+        was_charged = before.charged if before is not None else 0
+        self.spent[team] = self.spent.get(team, 0) + charged - was_charged
+        self.held[team] = self.held.get(team, 0) + (held if phase is _HELD else 0) - was_held
+        if phase is _HELD:
+            self.holds[hold] = after
+        else:
+            self.holds.pop(hold, None)
+            self.remember(hold, after)
+            if isinstance(step, Settle):
+                self.calls += step.charge.calls
         return outcome
 
-    def _ride(self, step: Rider) -> Outcome:
+    def ride(self, step: Rider) -> Outcome:
         """Rows ride along, but what belongs to a hold is not taken without it."""
         if isinstance(step, _OF_A_HOLD) and step.hold is not None and step.hold not in self.holds:
             return Outcome.NO_SUCH_HOLD
@@ -157,15 +153,6 @@ class Projection:
         self.holds[hold] = state
         self.held[state.facts.team] = self.held.get(state.facts.team, 0) + state.held
         self.accounts.hold(hold, state.facts, state.held, state.at_s)
-
-    def _book(self, before: HoldState | None, after: HoldState, step: Hold | Settle | Void | Expire | Resolve) -> None:
-        """Let the accounts know of a step that was taken."""
-        if isinstance(step, Hold):
-            self.accounts.hold(step.hold, step.facts, step.credits, step.at_s)
-        elif before is not None and before.phase is not _HELD:
-            self.accounts.spent(after.facts, after.charged - before.charged, after.at_s)
-        else:
-            self.accounts.end(step.hold, after.charged)
 
     @property
     def open_holds(self) -> int:

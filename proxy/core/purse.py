@@ -6,22 +6,25 @@ for ever, and a late one could take what an early one was let go for.
 """
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from math import inf
 from typing import Final
 
 from proxy.core.account import Account, Refusal
-from proxy.core.accounts import Accounts
+from proxy.core.accounts import NOBODY, Accounts
 from proxy.core.turns import Waiter
 
 
 class Purse:
     """All budgets at one instant; one that is used for a whole look knows who waits in it."""
 
+    __slots__ = ("_accounts", "_kept", "_wall_s")
+
     def __init__(self, accounts: Accounts, wall_s: float) -> None:
         """wall_s: the instant by the clock that budgets go by."""
         self._accounts: Final = accounts
         self._wall_s: Final = wall_s
-        self._kept: Final[set[Account]] = set()
+        self._kept: AbstractSet[Account] = NOBODY
 
     def judge(self, waiter: Waiter) -> Refusal | None:
         """Why a call's hold does not fit now, or is not its turn; None where it may go."""
@@ -41,5 +44,5 @@ class Purse:
         Seconds until one of them has room for it if nothing else happens; inf where none ever has.
         """
         short = self._accounts.short(waiter.draw.facts, waiter.credits, self._wall_s)
-        self._kept.update(short)
+        self._kept |= short.keys()
         return max(0.0, min(short.values(), default=inf) - self._wall_s)

@@ -38,7 +38,8 @@ class Rates:
         self.rates: Final = tuple(rates)
         self._weights: Final = weights
         self._slots: Final[dict[tuple[str, tuple[str, ...]], Slots]] = {}
-        self._matched: Final[dict[Draw, tuple[Slots, ...]]] = {}
+        self._matched: Final[dict[Draw, tuple[tuple[Slots, ...], Wants | None]]] = {}
+        """Accounts by kind of call, and how much of each, unless that depends on the call."""
         self.turns: Final[dict[str, Turn]] = {}
         self._sent: Final[deque[tuple[float, Turn]]] = deque()
         self._prune_at = TURNS_MAX
@@ -46,7 +47,9 @@ class Rates:
 
     def at(self, now_s: float) -> float:
         """The latest instant anybody named."""
-        self._now_s = now_s = max(self._now_s, now_s)
+        if now_s < self._now_s:
+            now_s = self._now_s
+        self._now_s = now_s
         while self._sent and self._sent[0][0] <= now_s:
             self._guarded(self._sent.popleft()[1])
         return now_s
@@ -59,14 +62,16 @@ class Rates:
 
     def slots_of(self, draw: Draw) -> tuple[Slots, ...]:
         """The accounts a call draws on."""
-        found = self._matched.get(draw)
-        if found is None:
-            if len(self._matched) >= MATCHED_MAX:
-                self._matched.clear()
-            if len(self._slots) >= SLOTS_MAX:
-                self._prune()
-            made = [(rate, rate.group(draw)) for rate in rates_of(self.rates, draw)]
-            found = self._matched[draw] = tuple(self._account(rate, group) for rate, group in made)
+        return (self._matched.get(draw) or self._match(draw))[0]
+
+    def _match(self, draw: Draw) -> tuple[tuple[Slots, ...], Wants | None]:
+        if len(self._matched) >= MATCHED_MAX:
+            self._matched.clear()
+        if len(self._slots) >= SLOTS_MAX:
+            self._prune()
+        slots = tuple(self._account(rate, rate.group(draw)) for rate in rates_of(self.rates, draw))
+        by_tokens = any(one.rate.counts is _TOKENS for one in slots)
+        found = self._matched[draw] = slots, None if by_tokens else tuple((one, 1) for one in slots)
         return found
 
     def _account(self, rate: Rate, group: tuple[str, ...]) -> Slots:
@@ -84,7 +89,10 @@ class Rates:
 
     def wants(self, draw: Draw, tokens: int) -> Wants:
         """The accounts a call draws on, and how much of each."""
-        return tuple([(one, tokens if one.rate.counts is _TOKENS else 1) for one in self.slots_of(draw)])
+        slots, wants = self._matched.get(draw) or self._match(draw)
+        if wants is not None:
+            return wants
+        return tuple([(one, tokens if one.rate.counts is _TOKENS else 1) for one in slots])
 
     def all_slots(self, now_s: float) -> Iterator[Slots]:
         """Every account there is."""
@@ -111,7 +119,7 @@ class Rates:
             places.append(slots.take(amount))
             lasts = lasts or slots.rate.window_s > 0
             slots.share.take(team, amount / weight)
-        return self._keep(Turn(name, draw, tokens, tuple(places), gates, lasts=lasts))
+        return self._keep(Turn(name, draw, tokens, places, gates, lasts=lasts))
 
     def _keep(self, turn: Turn) -> Turn:
         self.turns[turn.id] = turn
@@ -123,7 +131,8 @@ class Rates:
 
     def counted(self, turn: Turn, by_s: float) -> None:
         """The gateway counted the call no later than `by_s`: its places come back a window after it."""
-        turn.counted_s = min(turn.counted_s, by_s)
+        if by_s < turn.counted_s:
+            turn.counted_s = by_s
         for place in turn.places:
             if place.slots.rate.window_s:
                 place.slots.ends(place, by_s + place.slots.span_s)
@@ -154,8 +163,10 @@ class Rates:
                 place.slots.give_back(place)
             elif place.slots.rate.counts is _TOKENS and tokens is not None:
                 place.slots.correct(place, tokens)
-        # What was not seen to be written may have been, up to now.
-        turn.written_s = min(turn.written_s, self.at(now_s))
+        now_s = self.at(now_s)
+        if turn.written_s > now_s:
+            # What was not seen to be written may have been, up to now.
+            turn.written_s = now_s
         self._guarded(turn)
 
     def give_back(self, turn: Turn) -> None:
@@ -177,7 +188,7 @@ class Rates:
                 place = slots.take(amount)
                 places.append(place)
                 slots.ends(place, at_s)
-        turn.places = tuple(places)
+        turn.places = places
         self._keep(turn)
 
     @property

@@ -6,6 +6,7 @@ start and never step back.
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from proxy.core.facts import Facts
 from proxy.core.operations import Operation
@@ -136,14 +137,7 @@ class RevokeKey(Rider):
 # --- turns ---
 
 
-@dataclass(frozen=True, slots=True)
-class Turn(Rider):
-    """A place under the rates was taken; with a hold, only when the hold was.
-
-    reserves, spends: what rates match on.      tokens: drawn from limits that count tokens.
-    boot_id, boot_s:  which start of the machine, and seconds since it.
-    """
-
+class _Turn(NamedTuple):
     id: str
     facts: Facts
     reserves: bool
@@ -155,17 +149,30 @@ class Turn(Rider):
     hold: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TurnWritten(Rider):
+class Turn(_Turn, Rider):
+    """A place under the rates was taken; with a hold, only when the hold was.
+
+    reserves, spends: what rates match on.      tokens: drawn from limits that count tokens.
+    boot_id, boot_s:  which start of the machine, and seconds since it.
+    """
+
+    __slots__ = ()
+
+
+class _TurnWritten(NamedTuple):
+    id: str
+    at_s: float
+    boot_s: float
+
+
+class TurnWritten(_TurnWritten, Rider):
     """The call of a turn has ended, and the gateway had counted it by then or will within the guard.
 
     at_s, boot_s: the latest instant at which it was counted, which may be a guard ahead; the place is taken until a
     window after that.
     """
 
-    id: str
-    at_s: float
-    boot_s: float
+    __slots__ = ()
 
 
 # --- what was learned ---

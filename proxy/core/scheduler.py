@@ -44,18 +44,21 @@ class Scheduler:
         Where a budget is used up there is a turn all the same: whoever takes the hold refuses it.
         """
         now_s = self.rates.at(now_s)
-        self._number(waiter)
+        waiter.seq = waiter.seq or next(self._arrivals)
         waiter.wants = self.rates.wants(waiter.draw, waiter.tokens)
         fits = True
         for slots, amount in waiter.wants:
-            slots.forget(now_s)
-            if not slots.rate.acts or slots.fits(amount):
+            if slots.forget(now_s) >= amount or not slots.rate.acts:
                 continue
             if (never := never_fits(slots, amount, now_s)) is not None:
                 return never
             fits = False
         refusal = purse.judge(waiter) if waiter.credits else None
-        if not fits or self.gates.opens_s(waiter.gates, now_s) > now_s or self._passes_over(waiter):
+        if (
+            not fits
+            or self.gates.opens_s(waiter.gates, now_s) > now_s
+            or (self._lanes.count and self._passes_over(waiter))
+        ):
             # In a lane it could stand behind others for as long as they wait, only to hear the same.
             used_up = refusal is not None and refusal.why is not Why.BUSY
             return Block(Held.MONEY, refusal=refusal) if used_up else None
@@ -63,12 +66,9 @@ class Scheduler:
             return None
         return self._start(waiter, purse if refusal is None else None)
 
-    def _number(self, waiter: Waiter) -> None:
-        waiter.seq = waiter.seq or next(self._arrivals)
-
     def _passes_over(self, waiter: Waiter) -> bool:
-        """Whether somebody waits who may need what this one would take."""
-        return self._lanes.count > 0 and (
+        """Whether any of those who wait may need what this one would take."""
+        return (
             waiter.credits > 0
             or any(slots.waiting for slots, _ in waiter.wants)
             or self.gates.looked(waiter.gates, waiter.team) is not None
@@ -108,7 +108,7 @@ class Scheduler:
     def join(self, waiter: Waiter, now_s: float) -> None:
         """Stand in the lane; one that was let go before and comes back stands before all that came later."""
         self.rates.at(now_s)
-        self._number(waiter)
+        waiter.seq = waiter.seq or next(self._arrivals)
         waiter.wants = self.rates.wants(waiter.draw, waiter.tokens)
         self._lanes.join(waiter)
 

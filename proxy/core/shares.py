@@ -27,8 +27,8 @@ class Share:
 
     def take(self, team: str, cost: float) -> None:
         """A call of the team starts. cost: its amount over the team's weight."""
-        tag = max(self.start_tag, self.claim(team))
-        self.start_tag = tag
+        claim = self.finish_tags.get(team, 0.0)
+        tag = self.start_tag = claim if claim > self.start_tag else self.start_tag
         self.finish_tags[team] = tag + cost
 
     def give_back(self, team: str, cost: float) -> None:

@@ -98,8 +98,8 @@ class Slots:
         unit = ';qu="tokens"' if self.rate.counts is Counts.TOKENS else ""
         self.told = f'"{self.rate.name}";q={self.amount};w={ceil(window_s)}{unit}'
 
-    def forget(self, now_s: float) -> None:
-        """Take back what has ended, and grow again after a cut."""
+    def forget(self, now_s: float) -> int:
+        """Take back what has ended, and grow again after a cut; how much is free then."""
         ending, first = self.ending, self.first
         while first < len(ending) and ending[first].ends_s <= now_s:
             ending[first].gone = True
@@ -113,6 +113,7 @@ class Slots:
         while now_s >= self.grows_s:
             self.capacity = min(self.amount, self.capacity + max(1, int(self.amount * GROWS)))
             self.grows_s = self.grows_s + self.rate.window_s * GROWS_EVERY if self.capacity < self.amount else inf
+        return self.capacity - self.used
 
     def coming(self) -> Iterator[Place]:
         """Places that come back, soonest first."""

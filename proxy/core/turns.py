@@ -64,7 +64,7 @@ class Turn:
     id: str
     draw: Draw
     tokens: int
-    places: tuple[Place, ...]
+    places: Sequence[Place]
     gates: tuple[GateName, ...] = ()
     claims: Claims = ()
     counted_s: float = inf

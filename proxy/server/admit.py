@@ -1,6 +1,5 @@
 """Admit: take turn and hold, then make the exchange that owns both. From here on they end by themselves."""
 
-from dataclasses import replace
 from typing import Final
 
 from aiohttp import web
@@ -55,17 +54,27 @@ async def again(call: Call, parts: Parts, *, first: bool) -> web.StreamResponse 
     assert call.match is not None
     if call.source is not None:
         return None  # joined: the one who fetches has been admitted
-    turn = await _take(call, parts, first=first)
+    waiter = call.waiter = call.waiter or waiter_of(call, parts)
+    hold, promised = call.hold, call.promised
+    # Each turn has a row of its own, also the second one of a call that was sent back, whose hold is another one too.
+    waiter.id = parts.new_id() if hold is None else hold.id
+    riders = () if promised is None or hold is None else (promised.promise(hold.id, parts.wall()),)
+    queue = parts.queue
+    try:
+        # Up to the bound of team and caller.
+        turn = await queue.take(waiter, hold, len(call.body), call.inbound.on_gone, first=first, riders=riders)
+    finally:
+        call.waited_s = queue.now_s() - waiter.asked_s
     exchange = Exchange(
         parts.upstream,
         call.out,
         family=FAMILIES.get(call.match.route.name),
-        hold=call.hold,
+        hold=hold,
         books=parts.books,
         among=parts.exchanges,
         wall=parts.wall,
         follow=_follower(call, parts),
-        turn=turn,
+        turn=Admitted(queue, turn),
     )
     if call.slot is not None:
         shared = Shared(exchange, parts.settings.spool_bytes, keeper(call, parts))
@@ -86,22 +95,8 @@ async def once_more(call: Call, parts: Parts) -> None:
     call.source, call.shared, call.upstream_status = None, False, 0
     call.slot = parts.in_flight.claim(call.caching.key) if offers and call.caching is not None else None
     if call.hold is not None:
-        call.hold = replace(call.hold, id=parts.new_id())
+        call.hold = call.hold._replace(id=parts.new_id())
     await again(call, parts, first=True)
-
-
-async def _take(call: Call, parts: Parts, *, first: bool) -> Admitted:
-    """Wait for the call's turn and its hold, up to the bound of team and caller."""
-    waiter = call.waiter = call.waiter or waiter_of(call, parts)
-    hold, promised = call.hold, call.promised
-    # Each turn has a row of its own, also the second one of a call that was sent back, whose hold is another one too.
-    waiter.id = parts.new_id() if hold is None else hold.id
-    riders = () if promised is None or hold is None else (promised.promise(hold.id, parts.wall()),)
-    try:
-        turn = await parts.queue.take(waiter, hold, len(call.body), call.inbound.on_gone, first=first, riders=riders)
-    finally:
-        call.waited_s = parts.queue.now_s() - waiter.asked_s
-    return Admitted(parts.queue, turn)
 
 
 def _follower(call: Call, parts: Parts) -> Follow | None:

@@ -1,5 +1,6 @@
 """What a call asks of the queue: whom it counts for, how much of what, which gates have to be open, and how long."""
 
+from functools import lru_cache
 from math import isfinite
 from typing import Final
 
@@ -14,6 +15,9 @@ from proxy.server.call import Call
 from proxy.server.parts import Parts
 from proxy.server.routes import Draws
 
+_RESERVATION, _ROUTE = Draws.RESERVATION, Kind.ROUTE
+"""Bound once: looking a member up in its enum takes as long as a call, and every request does."""
+
 WAIT_HEADER: Final = "x-sluicegate-wait-max"
 OUR_WAIT_S: Final = 30.0
 """Longest wait of the proxy's own questions; they are asked again later anyway."""
@@ -26,7 +30,7 @@ def waiter_of(call: Call, parts: Parts) -> Waiter:
     route, facts, credits_ = call.match.route, call.facts_for_books, call.hold.credits if call.hold is not None else 0
     member = parts.queue.member_of(call.credential)
     draw = Draw(
-        facts, member, call.mcp.method if call.mcp is not None else None, Draws.RESERVATION in route.draws, credits_ > 0
+        facts, member, call.mcp.method if call.mcp is not None else None, _RESERVATION in route.draws, credits_ > 0
     )
     now_s = parts.queue.now_s()
     return Waiter(
@@ -49,12 +53,16 @@ def gates_of(call: Call, member: str) -> tuple[GateName, ...]:
     """What has to be open for the call: the gateway, its member, and its way, that of all and that of its team."""
     assert call.match is not None
     assert call.team is not None
-    suite = call.match.values["suite"] if call.mcp is not None else None
-    way = (Kind.ROUTE, f"{call.match.route.name}/{call.model or ''}") if suite is None else (Kind.SUITE, suite)
-    gates = UPSTREAM, GateName(Kind.MEMBER, member), GateName(*way), GateName(*way, call.team.name)
-    if call.mcp is not None and call.mcp.method == "tools/call":
-        return (*gates, GateName(Kind.TOOLS, call.credential))
-    return gates
+    if call.mcp is None:
+        return _gates(member, _ROUTE, f"{call.match.route.name}/{call.model or ''}", call.team.name)
+    gates = _gates(member, Kind.SUITE, call.match.values["suite"], call.team.name)
+    return (*gates, GateName(Kind.TOOLS, call.credential)) if call.mcp.method == "tools/call" else gates
+
+
+@lru_cache(maxsize=1024)
+def _gates(member: str, kind: Kind, way: str, team: str) -> tuple[GateName, ...]:
+    """Names, which are the same whatever the policy says."""
+    return UPSTREAM, GateName(Kind.MEMBER, member), GateName(kind, way), GateName(kind, way, team)
 
 
 def _patience_s(call: Call, team_s: float) -> float:

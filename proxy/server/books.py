@@ -70,12 +70,16 @@ class Books:
         riders: written in the same commit; those that name the hold only where it was taken.
         A caller cancelled while the commit runs has its hold voided as soon as the commit returns.
         """
-        commit = self._store.submit([hold, *riders])
+        commit = self._submit([hold, *riders])
         try:
-            outcome = (await self._committed(commit))[0]
+            outcome = (await commit)[0]
         except asyncio.CancelledError:
+            commit.then(self._asked.discard)
             commit.then(lambda done: self._void_after(done, hold))
             raise
+        except LedgerUnavailable as error:
+            raise self._not_taken(commit, error) from error
+        self._taken(commit)
         if outcome is Outcome.OK:
             return None
         assert outcome is Outcome.OVER_BUDGET, outcome
@@ -87,7 +91,16 @@ class Books:
 
         Who is cancelled meanwhile does not know whether they were written.
         """
-        return await self._committed(self._store.submit(steps))
+        commit = self._submit(steps)
+        try:
+            outcomes = await commit
+        except asyncio.CancelledError:
+            commit.then(self._asked.discard)
+            raise
+        except LedgerUnavailable as error:
+            raise self._not_taken(commit, error) from error
+        self._taken(commit)
+        return outcomes
 
     async def keep(self, riders: Sequence[Rider]) -> None:
         """Commit rows before going on; where the ledger is away, go on, and they are kept until it takes them."""
@@ -98,24 +111,24 @@ class Books:
         """Write rows that nobody waits for; they are kept until the ledger takes them."""
         self._end(riders)
 
-    async def _committed(self, commit: Commit) -> list[Outcome]:
+    def _submit(self, steps: Sequence[Step]) -> Commit:
+        """Hand in steps that somebody waits for."""
+        commit = self._store.submit(steps)
         self._asked.add(commit)
-        try:
-            outcomes = await commit
-        except asyncio.CancelledError:
-            commit.then(self._asked.discard)
-            raise
-        except LedgerUnavailable as error:
-            self._asked.discard(commit)
-            self._away(error)
-            raise ProxyError(
-                "ledger_unavailable",
-                "The ledger cannot take entries now, so nothing that spends is admitted. Whoever runs the proxy finds "
-                "the cause in its log.",
-            ) from error
+        return commit
+
+    def _taken(self, commit: Commit) -> None:
         self._asked.discard(commit)
         self._took()
-        return outcomes
+
+    def _not_taken(self, commit: Commit, error: LedgerUnavailable) -> ProxyError:
+        self._asked.discard(commit)
+        self._away(error)
+        return ProxyError(
+            "ledger_unavailable",
+            "The ledger cannot take entries now, so nothing that spends is admitted. Whoever runs the proxy finds "
+            "the cause in its log.",
+        )
 
     @property
     def store(self) -> LedgerStore:

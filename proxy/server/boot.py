@@ -14,6 +14,8 @@ from proxy.core.slots import GUARD_MAX_S
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
+_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
 LONG_S: Final = 3600.0
 """Of windows above an hour the wall clock is believed across a start of the machine: otherwise a day begins anew."""
 
@@ -31,8 +33,7 @@ class Boot:
     @staticmethod
     def since_s() -> float:
         """Seconds since the machine's start, sleep included where the platform tells."""
-        clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-        return time.clock_gettime(clock)
+        return time.clock_gettime(_CLOCK)
 
     def is_this(self, boot_id: str) -> bool:
         """Whether a row was written since the machine's start; False where nobody knows."""

@@ -150,17 +150,12 @@ class Call:
             return self.entry_facts
         assert self.team is not None
         assert self.match is not None
-        values = self.match.values
-        self.entry_facts = EntryFacts(
-            team=self.team.name,
-            key=self.account or self.key_id,
-            route=self.match.route.name,
-            model=self.model if self.match.route.name != "chatbot" else None,
-            suite=unquote(values["suite"]) if "suite" in values else None,
-            tool=self.mcp.tool if self.mcp else None,
-            credential=self.credential,
-            chatbot=values["id"] if self.match.route.name == "chatbot" else None,
-        )
+        name, values = self.match.route.name, self.match.values
+        suite = unquote(values["suite"]) if "suite" in values else None
+        tool = None if self.mcp is None else self.mcp.tool
+        model, chatbot = (None, values["id"]) if name == "chatbot" else (self.model, None)
+        key = self.account or self.key_id
+        self.entry_facts = EntryFacts(self.team.name, key, name, model, suite, tool, self.credential, chatbot)
         return self.entry_facts
 
     @property

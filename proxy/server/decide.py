@@ -71,7 +71,7 @@ _UNITS: Final = {
 
 
 _PER_UNIT: Final = (Unit.CALL, Unit.IMAGES, Unit.VIDEO)
-_IMAGES, _LEARNED = Unit.IMAGES, Estimate.LEARNED
+_IMAGES, _TOKENS, _LEARNED = Unit.IMAGES, Unit.TOKENS, Estimate.LEARNED
 
 
 def _set_hold(call: Call, parts: Parts) -> None:
@@ -99,7 +99,7 @@ def _set_hold(call: Call, parts: Parts) -> None:
             # `n` is the name of image SDKs, and the gateway reads it only where it was renamed.
             renamed = call.match.route.path == "images/generations"
             what = what._replace(n=max(call.facts.n if renamed else 1, call.facts.pictures))
-        if policy.estimate is _LEARNED and unit is Unit.TOKENS:
+        if policy.estimate is _LEARNED and unit is _TOKENS:
             what = what._replace(density=parts.densities.of(name, call.model))
         call.asked = what
         most, call.tokens = at_most(what, price_or_none or FREE, policy.estimate)

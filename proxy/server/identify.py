@@ -12,6 +12,9 @@ from proxy.server.parts import Parts
 OPEN_KEY = "open"
 """Stands for the key of a caller that shows none."""
 
+_CALLER, _OPEN = Credential.CALLER, Auth.OPEN
+"""Bound once: looking a member up in its enum takes as long as a call, and every request does."""
+
 
 async def identify(call: Call, parts: Parts) -> web.StreamResponse | None:
     """Set team and key id; raises ProxyError `missing_key` or `invalid_key`. Routes without a key answer here."""
@@ -24,9 +27,9 @@ async def identify(call: Call, parts: Parts) -> web.StreamResponse | None:
 
 def identified(call: Call, parts: Parts) -> None:
     """Set team and key id of a call on a route that wants a key. Raises as `identify` does."""
-    if parts.settings.credential is Credential.CALLER:
+    if parts.settings.credential is _CALLER:
         _by_gateway_key(call, _shown(call, "gateway"))
-    elif parts.settings.auth is Auth.OPEN:
+    elif parts.settings.auth is _OPEN:
         call.team, call.key_id = _open_team(call), OPEN_KEY
     else:
         found = _team_of(_shown(call), call, parts)

@@ -22,10 +22,10 @@ class Judge:
         self._make_pool: Final = make_pool or _one_worker
         self._pool: Executor | None = None
 
-    async def facts(self, raw: bytes, dialect: body.Dialect) -> body.Facts:
-        """Facts of a body; raises ProxyError `bad_request`."""
+    async def facts(self, raw: bytes, dialect: body.Dialect, digest: bytes | None = None) -> body.Facts:
+        """Facts of a body; raises ProxyError `bad_request`. digest: SHA-256 of it, where it was taken before."""
         if len(raw) <= body.LARGE:
-            return body.judge(raw, dialect)
+            return body.judge(raw, dialect, digest)
         return await self._elsewhere(raw, dialect)
 
     async def _elsewhere(self, raw: bytes, dialect: body.Dialect) -> body.Facts:

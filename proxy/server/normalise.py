@@ -50,6 +50,9 @@ _KINDS: Final = {
 }
 """How the body of a route is judged; other routes send none."""
 
+_INJECT, _NATIVE, _MCP, _PIN = StreamUsage.INJECT, Dialect.NATIVE, Dialect.MCP, NativeVersion.PIN
+"""Bound once: looking a member up in its enum takes as long as a call, and every request does."""
+
 BINARY: Final = frozenset({"speech", "music", "download"})
 """Routes whose answers are no JSON."""
 
@@ -67,7 +70,8 @@ async def normalise(call: Call, parts: Parts) -> web.StreamResponse | None:
     if kind is not None and (call.body or route.name != "cancel"):
         # What the server of all suites has handed on was looked at there, under the name its header repeats.
         handed_on = call.facts is not None
-        call.judged(await parts.judge.facts(call.body, kind))
+        digest = None if call.place is None else call.place[-1]
+        call.judged(await parts.judge.facts(call.body, kind, digest))
         if call.mcp is not None and not handed_on and (answer := mcp_local.answer(call, parts)) is not None:
             return answer
         _apply_alias(call)
@@ -112,7 +116,7 @@ def _without_format(body: bytes) -> bytes:
 def _asking_for_usage(call: Call, parts: Parts) -> bytes:
     """The body to send: asking for a stream's usage where the policy wants it and the caller did not ask."""
     facts = call.facts
-    if call.policy.stream_usage is not StreamUsage.INJECT or facts is None or not facts.stream or facts.include_usage:
+    if call.policy.stream_usage is not _INJECT or facts is None or not facts.stream or facts.include_usage:
         return call.body
     if len(call.body) > LARGE or facts.model in parts.state.no_stream_usage:
         return call.body
@@ -125,7 +129,7 @@ def _target(call: Call, parts: Parts) -> str:
     target = upstream_target(call.match, segment=parts.settings.native_segment)
     if call.match.route.name in _NEED_MODEL:
         return _with_model(call, target, parts)
-    if call.dialect is not Dialect.NATIVE:
+    if call.dialect is not _NATIVE:
         return target
     # SDKs mark beta calls with ?beta=true, which the gateway's document does not know.
     path, _, query = target.partition("?")
@@ -155,7 +159,7 @@ def _with_model(call: Call, target: str, parts: Parts) -> str:
 
 def _headers(call: Call, parts: Parts) -> dict[str, str]:
     headers = {**_passed_up(call, parts), **our_headers(parts, call.id, call.gateway_key)}
-    headers["accept"] = BOTH_TYPES if call.dialect is Dialect.MCP else _accept(call)
+    headers["accept"] = BOTH_TYPES if call.dialect is _MCP else _accept(call)
     if via := call.inbound.header("via"):
         headers["via"] = f"{via}, {headers['via']}"
     if call.body:
@@ -169,14 +173,14 @@ def _headers(call: Call, parts: Parts) -> dict[str, str]:
 def _passed_up(call: Call, parts: Parts) -> Mapping[str, str]:
     """The caller's lines that go on, which are the same for the same head on the same route."""
     assert call.match is not None
-    pinned = call.policy.native_version is NativeVersion.PIN
+    pinned = call.policy.native_version is _PIN
     known = call.known.up if call.known is not None and call.known.match is call.match else {}
     if (up := known.get(pinned)) is None:
         up = known[pinned] = headers_up(
             call.inbound.headers.items(),
-            native_segment=parts.settings.native_segment if call.dialect is Dialect.NATIVE else None,
+            native_segment=parts.settings.native_segment if call.dialect is _NATIVE else None,
             pin_version=pinned,
-            mcp=call.dialect is Dialect.MCP,
+            mcp=call.dialect is _MCP,
             ranges=call.match.route.name == "download",
         )
     return up

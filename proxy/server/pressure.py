@@ -19,6 +19,9 @@ from proxy.server.call import Call
 from proxy.server.parts import Parts
 from proxy.server.upstream import Outgoing
 
+_PASS: Final = Storms.PASS
+"""Bound once: looking a member up in its enum takes as long as a call, and every request does."""
+
 RESENT_MAX: Final = 20
 """How often one call goes back to the queue after a 429, however long its caller would wait."""
 
@@ -41,7 +44,7 @@ class Told(Protocol):
 def guard(call: Call, parts: Parts) -> web.StreamResponse | None:
     """The answer that the gateway would give, where it gave it a moment ago. Raises ProxyError."""
     refusals, now_s = parts.refusals, parts.queue.now_s()
-    if call.policy.storms is Storms.PASS:
+    if call.policy.storms is _PASS:
         return None
     if call.hold is not None and (left_s := refusals.latched_s(call.credential, call.hold.credits, now_s)) is not None:
         raise ProxyError(
@@ -95,7 +98,7 @@ def answered(call: Call, status: int, parts: Parts) -> None:
 
 def refused(call: Call, told: Told, content_type: str, body: bytes, parts: Parts) -> None:
     """Learn from an error answer; of a shared one, only its first reader does."""
-    if call.joined or call.policy.storms is Storms.PASS:
+    if call.joined or call.policy.storms is _PASS:
         return
     now_s = parts.queue.now_s()
     match told.status:
@@ -117,7 +120,7 @@ def refused(call: Call, told: Told, content_type: str, body: bytes, parts: Parts
 
 def failed(call: Call, parts: Parts) -> None:
     """The gateway failed without saying until when, or could not be reached: of its route and model, or its suite."""
-    if call.joined or call.waiter is None or call.policy.storms is Storms.PASS:
+    if call.joined or call.waiter is None or call.policy.storms is _PASS:
         return
     waiter, gates = call.waiter, parts.queue.scheduler.gates
     gates.failed(waiter.gates[WAY], waiter.gates[OWN_WAY], waiter.team, parts.queue.now_s(), waiter.looks)
@@ -134,7 +137,7 @@ def _maintenance(body: bytes, model: str | None) -> bool:
 def sent_back(call: Call, told: Told, parts: Parts) -> bool:
     """A 429 all the same: pause whom it counts for, and say whether the call may wait for its end."""
     assert call.waiter is not None
-    if call.policy.storms is Storms.PASS:
+    if call.policy.storms is _PASS:
         return False
     queue, waiter = parts.queue, call.waiter
     now_s = queue.now_s()

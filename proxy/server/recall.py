@@ -31,6 +31,9 @@ Place = tuple[str, str | None, str, tuple[str | None, ...], bytes]
 """Team, gateway key of the caller, target, header lines that shape an answer, digest of the body."""
 
 
+_HONOUR, _OFF, _TEAM = Steering.HONOUR, CacheScope.OFF, CacheScope.TEAM
+"""Bound once: looking a member up in its enum takes as long as a call, and every request does."""
+
 LIST_AGE_MAX_S: Final = 10.0
 """How long a call that costs nothing may run before identical ones are sent by themselves."""
 
@@ -124,16 +127,16 @@ def caching_of(call: Call, parts: Parts) -> Caching:
     assert call.team is not None
     assert call.match is not None
     team, facts = call.team, call.facts_for_books
-    obeys = team.cache_control is Steering.HONOUR
+    obeys = team.cache_control is _HONOUR
     wanted = steer(call.inbound.header("cache-control")) if obeys else FREE
-    if team.cache is CacheScope.OFF or call.out is None:
+    if team.cache is _OFF or call.out is None:
         return Caching(Decision(False, "policy" if call.out is not None else "route"), steer=wanted)
     decision = deterministic.decide(facts, call.facts, call.policy.cache, _definition(call, parts))
     if not decision.may:
         return Caching(decision, steer=wanted)
     is_list = call.mcp is not None and call.mcp.method == LIST
     # Every team may be given the whole list of a suite, since what it may not use is left out when it is given.
-    scope = team.name if team.cache is CacheScope.TEAM and not is_list else ""
+    scope = team.name if team.cache is _TEAM and not is_list else ""
     credential = "" if call.gateway_key is None else sha256(call.gateway_key.encode()).hexdigest()
     out = call.out
     key = key_of(

@@ -3,7 +3,6 @@
 A stream that breaks off must not look complete: one error event of its family is added, then it ends.
 """
 
-from dataclasses import replace
 from typing import Final
 
 from aiohttp import web
@@ -113,7 +112,7 @@ async def _without_asking(call: Call, parts: Parts) -> web.StreamResponse:
     call.taker, call.source, call.slot, call.shared, call.caching = None, None, None, False, None
     call.out = call.out._replace(body=call.body)
     if call.hold is not None:
-        call.hold = replace(call.hold, id=parts.new_id())
+        call.hold = call.hold._replace(id=parts.new_id())
     await again(call, parts, first=True)
     await send(call, parts)
     return await relay(call, parts)

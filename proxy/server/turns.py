@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from typing import Final
 
-from proxy.core.account import Refusal, Why
+from proxy.core.account import Why
 from proxy.core.holds import OpenHold
 from proxy.core.ledger import Hold
 from proxy.core.policy import Policy
@@ -85,7 +85,19 @@ class Queue:
             turn = None if first else self._ask(waiter)
             if turn is None:
                 turn = await self._wait(waiter, size, on_gone)
-            refusal = await self._commit(turn, hold, riders)
+            rows, refusal = self._rows(turn, hold), None
+            if riders:
+                rows = [*riders, *rows]
+            try:
+                # Turn and hold are written in one commit.
+                if hold is not None:
+                    taken = Hold(hold.id, turn.draw.facts, hold.credits, self._wall(), hold.place)
+                    refusal = await self._books.hold(taken, rows)
+                elif rows:
+                    await self._books.write(rows)
+            except BaseException:
+                self.give_back(turn)
+                raise
             if refusal is None:
                 for place in turn.places:
                     slots = place.slots
@@ -93,6 +105,7 @@ class Queue:
                         "limit_decisions_total", waiter.team, slots.rate.name, _decision(slots, waiter.block)
                     )
                 return turn
+            self.give_back(turn)
             if refusal.why is not Why.BUSY or self.now_s() >= waiter.deadline_s:
                 raise over_budget(refusal)
             first = True
@@ -149,29 +162,14 @@ class Queue:
                 self.give_back(answer)
         self.changed()
 
-    async def _commit(self, turn: Turn, hold: OpenHold | None, beside: Sequence[Rider]) -> Refusal | None:
-        """Write turn and hold in one commit; why the hold does not fit, with the turn given back."""
-        riders = [*beside, *self._rows(turn, hold)]
-        refusal = None
-        try:
-            if hold is not None:
-                taken = Hold(hold.id, turn.draw.facts, hold.credits, self._wall(), hold.place)
-                refusal = await self._books.hold(taken, riders)
-            elif riders:
-                await self._books.write(riders)
-        except BaseException:
-            self.give_back(turn)
-            raise
-        if refusal is not None:
-            self.give_back(turn)
-        return refusal
-
     def _rows(self, turn: Turn, hold: OpenHold | None) -> list[Rider]:
         if not turn.lasts:
             return []
         draw, at_s, since_s = turn.draw, self._wall(), self._boot.since_s()
-        said = (turn.id, draw.facts, draw.reserves, draw.spends, turn.tokens, at_s)
-        rows: list[Rider] = [Row(*said, self._boot.id, since_s, hold.id if hold else None)]
+        facts, _, _, reserves, spends = draw
+        of_hold = None if hold is None else hold.id
+        row = Row(turn.id, facts, reserves, spends, turn.tokens, at_s, self._boot.id, since_s, of_hold)
+        rows: list[Rider] = [row]
         self._taken += 1
         set_ago_s = self._set.ago_s(at_s, since_s)
         if self._taken % FORGET_EVERY == 0:

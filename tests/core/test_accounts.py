@@ -455,3 +455,21 @@ def test_within_reach_are_budgets_whose_calls_a_key_could_make():
     )
     assert [one.name for one in within_reach(budgets, "red", "ci")] == ["all", "dear", "ci"]
     assert [one.name for one in within_reach(budgets, "red", "k")] == ["all", "red", "dear"]
+
+
+def test_a_hold_is_booked_whole_where_it_fits_with_what_it_was_promised_and_not_at_all_where_it_does_not():
+    accounts = Accounts([Budget("all", 100, DAY), Budget("mine", 70, Sliding(60.0), Match(team="red"))])
+    accounts.promise("first", facts(), 60, 0.0)
+    assert not accounts.take("late", facts(), 20, 1.0), "what is promised is another call's"
+    assert not accounts.take("large", facts(team="blue"), 41, 1.0)
+    assert accounts.take("free", facts(), 0, 1.0)
+    assert accounts.take("first", facts(), 60, 2.0)
+    assert accounts.promised == {}
+    assert [accounts.used(budget, (), 2.0) for budget in accounts.budgets] == [(0, 60), (0, 60)]
+    assert not accounts.take("late", facts(), 11, 3.0)
+    assert accounts.take("late", facts(), 10, 3.0)
+    assert accounts.judge(facts(), 1, 62.0) is None, "the first has slid out of its window"
+    assert accounts.take("last", facts(), 30, 62.0)
+    assert [accounts.used(budget, (), 62.0) for budget in accounts.budgets] == [(0, 100), (0, 40)]
+    accounts.end("last", 200)
+    assert accounts.take("free, too", facts(), 0, 63.0), "although more is spent than there was"

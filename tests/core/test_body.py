@@ -1,5 +1,6 @@
 import json
 import pickle
+from hashlib import sha256
 
 import orjson
 import pytest
@@ -243,3 +244,16 @@ def test_an_mcp_body_is_judged_as_strictly_and_read_as_json_rpc():
 )
 def test_the_largest_nonsense_is_refused(body):
     refused(body)
+
+
+def test_a_digest_that_was_taken_before_is_not_taken_again():
+    body = b'{"model":"m","messages":[]}'
+    known = bytes(range(32))
+    assert judge(body, Dialect.CHAT).digest == sha256(body).digest()
+    assert [judge(body, dialect, known).digest for dialect in (Dialect.CHAT, Dialect.RESPONSES)] == [known, known]
+
+
+@pytest.mark.parametrize(("asked", "largest"), [((5, 3), 5), ((3, 5), 5), ((0, 3), 3), ((-1, 0), None), ((None, 4), 4)])
+def test_of_two_bounds_on_an_answer_the_larger_one_counts(asked, largest):
+    body = orjson.dumps(dict(zip(("max_tokens", "max_completion_tokens"), asked, strict=True)))
+    assert judge(body, Dialect.CHAT).output_max == largest

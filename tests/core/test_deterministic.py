@@ -5,7 +5,8 @@ import pytest
 
 from proxy.core.answers import Family
 from proxy.core.body import Dialect, judge
-from proxy.core.deterministic import keepable, reason_against
+from proxy.core.deterministic import BUILT_IN, CacheRule, decide, keepable, reason_against
+from proxy.core.facts import Facts
 from proxy.core.usage import Meter
 
 LINK = "https://files.example/a.png?X-Amz-Algorithm=AWS4{}X-Amz-Expires=600{}{}=6f2a"
@@ -145,6 +146,15 @@ def test_who_asks_for_a_stream_is_not_given_json():
     meter.feed(body)
     meter.close()
     assert not keepable(200, meter, body, is_json=True, streamed=True)
+
+
+@pytest.mark.parametrize("route", ["chat", "native", "responses", "native-count"])
+def test_what_may_be_answered_otherwise_is_kept_where_a_rule_of_the_policy_says_so_and_nowhere_else(route):
+    facts = Facts("red", "k", route, "m")
+    body = judge(b'{"model":"m","messages":[],"n":2}', Dialect.CHAT)._replace(background=route == "native-count")
+    assert not any(rule.takes(facts, deterministic=False) for rule in BUILT_IN)
+    assert not decide(facts, body, ()).may
+    assert decide(facts, body, (CacheRule(ttl_s=60.0),)).may is (route != "native-count")
 
 
 def test_a_seed_counts_where_the_format_has_one():

@@ -60,3 +60,11 @@ def test_parts_that_are_no_text_are_counted_and_their_data_is_no_text(body, coun
 @pytest.mark.parametrize("body", STILL_TEXT)
 def test_text_that_looks_like_data_is_priced_as_text(body):
     assert judge(orjson.dumps(body), Dialect.CHAT).text_bytes >= len(B64)
+
+
+def test_a_part_is_found_however_its_type_is_spelt():
+    plain = orjson.dumps(_asked({"type": "image_url", "image_url": {"url": DATA_URL}}))
+    spelt = plain.replace(b'"type"', rb'"\u0074yp\u0065"')
+    assert spelt != plain
+    for body in (plain, spelt):
+        assert judge(body, Dialect.CHAT).images == 1

@@ -595,3 +595,12 @@ async def test_a_caller_cancelled_during_the_commit_leaves_its_turn_to_the_next(
     store.gate.set()
     await waits
     assert (taken(room), len(room.scheduler)) == ([1], 0)
+
+
+async def test_the_turn_of_a_call_whose_hold_does_not_fit_is_free_again():
+    store = SlowLedger(Budget("b", CREDIT - 1, Calendar(Per.TOTAL)))
+    store.gate.set()
+    room, waiter = commits(store)
+    with pytest.raises(ProxyError, match="budget"):
+        await room.take(replace(waiter(), credits=CREDIT), OpenHold("a", Credits(CREDIT), False, 0), 0, lambda _: None)
+    assert taken(room) == [0]

@@ -23,6 +23,8 @@ from proxy.core.riders import Begin, Finish, Learned, Own, Promise, Turn, TurnWr
 from proxy.core.windows import Calendar, Per
 from proxy.stores.ledger.commit import LedgerUnavailable
 from proxy.stores.ledger.opening import LOG_BYTES
+from proxy.stores.ledger.rows import values
+from proxy.stores.ledger.schema import ROWS_MAX, WIDTH
 from proxy.stores.ledger.sqlite import ROWS_A_TURN, CannotOpen, SqliteLedger, _in_turns
 from proxy.units import Credits
 from tests.core.test_projection import CRASH, step_of
@@ -524,6 +526,8 @@ async def test_steps_of_one_call_are_written_the_same_together_and_one_by_one(tm
         [TurnWritten("d", NOW_S, 2.0), settle("c", 1)],
         [Hold("e", RED, 1, NOW_S), Turn("e", BLUE, False, True, 0, NOW_S, "boot", 1.0)],
         [settle("e", 1), TurnWritten("e", NOW_S, 2.0), Learned("chat", "m", 300, 1, NOW_S)],
+        [Hold("f", RED, 1, NOW_S), Hold("g", RED, 1, NOW_S), Turn("g", RED, True, True, 3, NOW_S, "boot", 1.0, "g")],
+        [settle("f", 1), TurnWritten("g", NOW_S, 2.0)],
     ]
     told = []
     for name, batches in (("together", steps), ("one by one", [[one] for both in steps for one in both])):
@@ -537,6 +541,13 @@ async def test_steps_of_one_call_are_written_the_same_together_and_one_by_one(tm
     assert told[0] == told[1]
     turns_kept = {row[0]: row[9:] for row in told[0][2]}
     assert turns_kept["a"] == (1, 0, 7, NOW_S + 1, "boot", 100.0, NOW_S + 3, 102.0)
+
+
+def test_statements_are_few_and_hardly_longer_than_what_they_write():
+    sizes = {count: values([("finish", "a", 1.0)] * count) for count in range(1, ROWS_MAX + 1)}
+    assert all(count <= size <= count * 5 / 4 for count, (size, _) in sizes.items())
+    assert all(len(given) == size * (1 + WIDTH) for size, given in sizes.values())
+    assert len({size for size, _ in sizes.values()}) <= 40
 
 
 async def test_more_rows_than_one_statement_takes_are_all_written(tmp_path):

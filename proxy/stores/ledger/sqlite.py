@@ -29,7 +29,7 @@ from proxy.stores.ledger.commit import Commit, LedgerUnavailable
 from proxy.stores.ledger.contract import LATER_S, CannotOpen, Entry
 from proxy.stores.ledger.opening import UNCHECKED, make_private, prepare
 from proxy.stores.ledger.places import Places
-from proxy.stores.ledger.rows import Row, facts_of, joined, quarter, row, texts, values
+from proxy.stores.ledger.rows import Row, facts_of, quarter, riding_in, row, texts, values
 from proxy.units import Credits
 
 _OK: Final = Outcome.OK
@@ -165,15 +165,21 @@ class SqliteLedger:
         for commit in batch:
             rows: list[Row] = []
             outcomes = [self._take(step, rows) for step in commit.steps]
-            self._later.append((joined(rows), commit, outcomes))
+            self._later.append((rows, commit, outcomes))
 
     def _take(self, given: Step, rows: list[Row]) -> Outcome:
         """Judge one step; its row goes to the others where it was taken."""
         projection = self.projection
-        step, before, place = given, None, None
         if isinstance(given, Rider):
-            outcome = projection.apply(given)
-        elif isinstance(given, Adjust):
+            outcome = projection.ride(given)
+            if outcome is _OK:
+                if rows and (both := riding_in(rows[-1], given)) is not None:
+                    rows[-1] = both
+                else:
+                    rows.append(row(given, None))
+            return outcome
+        step, before, place = given, None, None
+        if isinstance(given, Adjust):
             step = projection.dated(given)
             outcome = projection.apply(step)
         else:
