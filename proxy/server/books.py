@@ -21,6 +21,9 @@ from proxy.errors import ProxyError
 from proxy.stores.ledger.commit import Commit, LedgerUnavailable
 from proxy.stores.ledger.contract import LedgerStore
 
+_OK: Final = Outcome.OK
+"""Bound once: looking a member up in its enum takes as long as a call."""
+
 RETRY_S: Final = 0.5
 """Pause before an ending that could not be written is tried again; it is kept until it is."""
 
@@ -80,7 +83,7 @@ class Books:
         except LedgerUnavailable as error:
             raise self._not_taken(commit, error) from error
         self._taken(commit)
-        if outcome is Outcome.OK:
+        if outcome is _OK:
             return None
         assert outcome is Outcome.OVER_BUDGET, outcome
         # Nothing ran in between, so the accounts still say why.

@@ -17,7 +17,7 @@ from proxy.server.parts import Parts
 from proxy.units import Credits
 
 
-async def decide(call: Call, parts: Parts) -> web.StreamResponse | None:
+def decide(call: Call, parts: Parts) -> web.StreamResponse | None:
     """Set the hold a spending call needs. Raises ProxyError; answers the routes that are about the team itself."""
     assert call.match is not None
     assert call.team is not None

@@ -16,7 +16,7 @@ _CALLER, _OPEN = Credential.CALLER, Auth.OPEN
 """Bound once: looking a member up in its enum takes as long as a call, and every request does."""
 
 
-async def identify(call: Call, parts: Parts) -> web.StreamResponse | None:
+def identify(call: Call, parts: Parts) -> web.StreamResponse | None:
     """Set team and key id; raises ProxyError `missing_key` or `invalid_key`. Routes without a key answer here."""
     assert call.match is not None
     if not call.match.route.keyed:

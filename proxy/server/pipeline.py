@@ -1,11 +1,12 @@
 """The stages every request passes, in order. Each has its room; here they are only listed and run.
 
-A stage returns None to pass the request on, or the answer that ends it. Whatever happens, the exchange of a request has
-an ending and the request is recorded.
+A stage returns None to pass the request on, or the answer that ends it; where it may wait it is a coroutine. Whatever
+happens, the exchange of a request has an ending and the request is recorded.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Final
+from collections.abc import Callable, Coroutine
+from types import CoroutineType
+from typing import Final, cast
 
 from aiohttp import web
 
@@ -34,19 +35,24 @@ from proxy.server.ids import request_id
 from proxy.server.inbound import Inbound
 from proxy.server.parts import Parts
 
-Stage = Callable[[Call, Parts], Awaitable[web.StreamResponse | None]]
+_CALLER_LEFT: Final = Ending.CALLER_LEFT
+"""Bound once: looking a member up in its enum takes as long as a call."""
+
+Passed = web.StreamResponse | None
+Waits = Coroutine[None, None, Passed]
+Stage = Callable[[Call, Parts], Passed | Waits]
 
 
-async def merged(call: Call, parts: Parts) -> web.StreamResponse | None:
+def merged(call: Call, parts: Parts) -> Waits | None:
     """The server of all suites answers what is asked of it, and makes a call one of the suite it is for."""
     if call.match is None or call.match.route.name != "merged":
         return None
-    return await merged_server.answer(call, parts, _within)
+    return merged_server.answer(call, parts, _within)
 
 
-async def mirrored(call: Call, parts: Parts) -> web.StreamResponse | None:
+def mirrored(call: Call, parts: Parts) -> Waits | None:
     """A header that contradicts the arguments of a tool's call ends it."""
-    return await mirroring.refusal(call, parts, _within)
+    return mirroring.refusal(call, parts, _within) if call.mcp is not None else None
 
 
 # fmt: off
@@ -108,7 +114,7 @@ def _let_go(call: Call, parts: Parts) -> None:
     if call.shared:
         call.source.leave()
     else:
-        call.source.exchange.end(Ending.CALLER_LEFT)
+        call.source.exchange.end(_CALLER_LEFT)
     if call.owns is not None:
         owning.tell_usage(call.source.exchange.meter, parts)
     learning.learn(call, parts)
@@ -119,7 +125,9 @@ async def _through(call: Call, parts: Parts, first: int) -> web.StreamResponse:
     try:
         for name, stage in STAGES[first:]:
             call.stage = name
-            if (response := await stage(call, parts)) is not None:
+            passed = stage(call, parts)
+            response = await passed if isinstance(passed, CoroutineType) else cast("Passed", passed)
+            if response is not None:
                 break
     except recall.Anew:
         recall.begin_anew(call)

@@ -236,7 +236,7 @@ def _shaping(segment: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*_SHAPING, f"{segment}-version", f"{segment}-beta")))
 
 
-async def at_once(call: Call, parts: Parts) -> web.StreamResponse | None:
+def at_once(call: Call, parts: Parts) -> web.StreamResponse | None:
     """Answer a request that came before byte for byte, under the same policy, from memory: nothing is parsed for it."""
     # Whatever becomes of the call, its bytes are not kept beside its body for as long as it takes.
     sent, call.inbound.sent_whole = call.inbound.sent_whole, None

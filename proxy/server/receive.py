@@ -23,7 +23,7 @@ BODY_SENTENCE = "Request body too large. Maximum size is 25MB."
 """The gateway's own sentence for a body above its limit."""
 
 
-async def head(call: Call, parts: Parts) -> web.StreamResponse | None:
+def head(call: Call, parts: Parts) -> web.StreamResponse | None:
     """Judge request line and header, then find the route. Raises ProxyError; answers what needs no route."""
     inbound = call.inbound
     if isinstance(inbound, Again):

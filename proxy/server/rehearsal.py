@@ -6,9 +6,8 @@ These are the stages that real calls pass, so what is told here is what the real
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Final
-
-from aiohttp import web
+from types import CoroutineType
+from typing import Final, cast
 
 from proxy.config.settings import Credential
 from proxy.core.account import Refusal, Standing
@@ -66,15 +65,15 @@ class Rehearsed:
         return min(acting, key=lambda one: one.left, default=None)
 
 
-async def _merged(call: Call, parts: Parts) -> web.StreamResponse | None:
+def _merged(call: Call, parts: Parts) -> pipeline.Waits | None:
     """The server of all suites, without asking them."""
     if call.match is None or call.match.route.name != "merged":
         return None
-    return await merged.foretold(call, parts)
+    return merged.foretold(call, parts)
 
 
-async def _mirrored(call: Call, parts: Parts) -> web.StreamResponse | None:
-    return await mirroring.refusal(call, parts, None)
+def _mirrored(call: Call, parts: Parts) -> pipeline.Waits | None:
+    return mirroring.refusal(call, parts, None)
 
 
 _UNASKED: Final[Mapping[pipeline.Stage, pipeline.Stage]] = {pipeline.merged: _merged, pipeline.mirrored: _mirrored}
@@ -101,7 +100,8 @@ async def rehearse(inbound: Imagined, caller: Caller, parts: Parts) -> Rehearsed
                 if parts.settings.credential is Credential.CALLER:
                     call.gateway_key = STAND_IN
                 continue
-            response = await stage(call, parts)
+            passed = stage(call, parts)
+            response = await passed if isinstance(passed, CoroutineType) else cast("pipeline.Passed", passed)
             if response is not None:
                 return Rehearsed(call, answered=response.status)
     except ProxyError as error:

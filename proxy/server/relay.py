@@ -26,6 +26,9 @@ from proxy.server.upstream import Answer, TooSlow, UpstreamFault
 WHOLE_MAX: Final = 4 * 1024 * 1024
 """Bytes of a JSON answer that are gathered, so that its cost can stand in the header; longer ones flow through."""
 
+_MCP: Final = Dialect.MCP
+"""Bound once: looking a member up in its enum takes as long as a call."""
+
 ERROR_MAX: Final = 64 * 1024
 """Bytes of an error answer that are read."""
 
@@ -177,9 +180,10 @@ async def _whole(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse
         raise Anew
     if call.shared and call.source.kept:
         call.cache_status = f"{call.cache_status}; stored; fwd-status={answer.status}"
-    await owning.give(call, parts)
+    if owning.new_id(call) is not None:
+        await owning.give(call, parts)
     body = gathered[0] if len(gathered) == 1 else b"".join(gathered)
-    if call.dialect is Dialect.MCP:
+    if call.dialect is _MCP:
         body, content_type, status = mcp_answers.adapted(call, parts, body, streamed=answer.is_stream)
     elif exchange.meter is not None and not exchange.meter.terminal:
         raise ProxyError(

@@ -26,6 +26,10 @@ from proxy.server.whole import Whole, date_of
 from proxy.units import credit_text, instant_text
 
 JSON: Final = "application/json"
+
+_SHOW, _OPENAI, _RESPONSES = RateHeaders.SHOW, Dialect.OPENAI, Dialect.RESPONSES
+"""Bound once: looking a member up in its enum takes as long as a call, and every request does."""
+
 _OF_LIMITS: Final = frozenset({402, 429})
 """Statuses whose sentences name limits and figures; those of others may repeat what a caller wrote."""
 
@@ -48,8 +52,8 @@ def our_headers(call: Call, parts: Parts, *, known_charge: bool) -> dict[str, st
         "Cache-Status": call.cache_status,
         "Server-Timing": _timing(call),
     }
-    if call.waiter is not None and call.policy.rate_headers is RateHeaders.SHOW:
-        openai = call.dialect in (Dialect.OPENAI, Dialect.RESPONSES)
+    if call.waiter is not None and call.policy.rate_headers is _SHOW:
+        openai = call.dialect is _OPENAI or call.dialect is _RESPONSES
         lines |= rate_lines(call.waiter, openai=openai, now_s=parts.queue.now_s())
     if known_charge and (call.hit is not None or call.source is not None):
         charged, saved = _cost(call)
