@@ -7,7 +7,7 @@ length of its body, is not even parsed again.
 
 import re
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -40,7 +40,7 @@ class Known:
     """What a head came to.
 
     method, target: as they came.
-    headers: the first line of each, by lower-case name, without its length.
+    headers: the first line of each, by lower-case name, without its length.      lines: all of them, as they came.
     up:      which of them go to the gateway, by whether the version is pinned; filled in when first asked for.
     """
 
@@ -49,6 +49,7 @@ class Known:
     head: Head
     match: Match
     headers: Mapping[str, str]
+    lines: Sequence[tuple[str, str]]
     up: dict[bool, Mapping[str, str]] = field(default_factory=dict)
 
 

@@ -198,8 +198,12 @@ class Again(Inbound):
     def request(self) -> web.BaseRequest:
         """One of the library's, made for an answer that the library writes."""
         if self._request is None:
-            self._request = self._connection.request(self.known.method, self.known.target)
+            self._request = self._connection.request(self.known.method, self.known.target, self.known.lines)
         return self._request
+
+    @property
+    def header_lines(self) -> list[tuple[str, str]]:
+        return list(self.known.lines)
 
     @property
     def stays_open(self) -> bool:

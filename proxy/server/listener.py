@@ -13,7 +13,7 @@ import asyncio
 import logging
 import socket
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -118,8 +118,6 @@ _SILENT: Final = logging.getLogger("proxy.server.inbound.silent")
 _SILENT.addHandler(logging.NullHandler())
 _SILENT.propagate = False
 
-
-_NO_LINES: Final = CIMultiDictProxy(CIMultiDict[str]())
 
 _LOCAL: Final = "local"
 """Whom a caller counts as that has no address."""
@@ -280,10 +278,12 @@ class Connection(RequestHandler):
         if not full and len(self._held) >= HELD_MAX:
             self._pause_transport_reading()
 
-    def request(self, method: str, target: str) -> web.BaseRequest:
-        """One of the library's for a request that it knows nothing of, with nothing in it that an answer needs not."""
+    def request(self, method: str, target: str, lines: Iterable[tuple[str, str]]) -> web.BaseRequest:
+        """One of the library's for a request that it knows nothing of, without its body."""
+        said = CIMultiDictProxy(CIMultiDict(lines))
+        raw = tuple([(name.encode(), value.encode("utf-8", "surrogateescape")) for name, value in said.items()])
         message = RawRequestMessage(
-            method, target, HttpVersion11, _NO_LINES, (), False, None, False, False, URL("/")
+            method, target, HttpVersion11, said, raw, False, None, False, False, URL("/")
         )  # fmt: skip
         task = asyncio.current_task()
         assert task is not None

@@ -49,7 +49,8 @@ def head(call: Call, parts: Parts) -> web.StreamResponse | None:
     match = _match(call, parts, websocket=call.head.websocket)
     call.led(match)
     kept = {name: value for name, value in inbound.headers.items() if name != "content-length"}
-    call.known = Known(inbound.method, inbound.target, call.head, match, kept)
+    lines = [line for line in inbound.header_lines if line[0].lower() != "content-length"]
+    call.known = Known(inbound.method, inbound.target, call.head, match, kept, lines)
     parts.heads.keep(place, call.known)
     _know_again(inbound, call.known, parts)
     return None

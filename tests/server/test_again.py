@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from proxy.emulator.gateway import running as emulated
 from proxy.emulator.options import Options
 from proxy.server.heads import Heads
+from proxy.server.inbound import Again
 from proxy.server.listener import HELD_MAX
 from tests.proxies import CHAT, proxied
 from tests.raw import Raw, exchange, request
@@ -119,6 +120,35 @@ async def test_what_is_remembered_is_bounded():
         heads.keep_bytes(request("GET", f"/{number}"), None)
     assert len(heads._by_bytes) == 1024
     assert heads.again(request("GET", "/0")) is None
+
+
+async def test_all_of_a_known_head_is_there(front, gateway):
+    sent = await known(front, chat("hi", "X-Twice: one", "x-twice: two", "Accept-Language: d\xe9"))
+    found, body = front.running.parts.heads.again(sent)
+    raw = await Raw.open(front.address)
+    await raw.send(sent)
+    await raw.reply()
+    here = Again(connection_of(front, raw), found, body, sent)
+    assert await here.body(1000, AssertionError) == body
+    assert here.header_lines == list(here.request.headers.items())
+    assert [line for line in here.header_lines if line[0].lower() == "x-twice"] == [
+        ("X-Twice", "one"),
+        ("x-twice", "two"),
+    ]
+    assert (here.method, here.target, here.http_version, here.peer) == (
+        "POST",
+        "/v1/chat/completions",
+        (1, 1),
+        "127.0.0.1",
+    )
+    assert {name for name, _ in here.raw_headers} == {
+        b"Host",
+        b"Content-Type",
+        b"X-Twice",
+        b"x-twice",
+        b"Accept-Language",
+    }
+    raw.close()
 
 
 # --- the answer ---
