@@ -74,6 +74,13 @@ def respelt(target: Target, body: bytes) -> Callable[[], bytes]:
     return next_one
 
 
+def numbered(target: Target, body: bytes) -> Callable[[], bytes]:
+    """Makes requests that ask something else each time, in as many bytes."""
+    before, _, behind = target.post(body).partition(b"stones")
+    numbers = itertools.count()
+    return lambda: b"%b%06d%b" % (before, next(numbers), behind)
+
+
 @dataclass(slots=True)
 class Seen:
     """What callers saw.

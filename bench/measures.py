@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from bench.books import key
 from bench.candidates import TEAMS
-from bench.load import Ask, Run, Seen, Target, callers, percentile, question, respelt, run
+from bench.load import Ask, Run, Seen, Target, callers, numbered, percentile, question, respelt, run
 from bench.process import Process
 from bench.stuck import Stuck
 
@@ -73,6 +73,11 @@ def _plain(target: Target) -> Ask:
 def _exact(target: Target) -> Ask:
     """What a cache may answer."""
     return target.post(question(exact=True))
+
+
+def _new(target: Target) -> Ask:
+    """What a cache may keep, and does not have."""
+    return numbered(target, question(exact=True))
 
 
 def _respelt(target: Target) -> Ask:
@@ -250,6 +255,7 @@ LIGHT: Final = ("sluicegate", "aiohttp relay", "nginx")
 CELLS: Final[Mapping[str, Cell]] = {
     "json-1": Cell(_json(1, _plain), heavy=True),
     "json-32": Cell(_json(32, _plain), heavy=True),
+    "kept-32": Cell(_json(32, _new), who=OURS),
     "json-128": Cell(_json(128, _plain)),
     "hit-1": Cell(_json(1, _exact), who=OURS),
     "hit-32": Cell(_json(32, _exact), who=OURS),

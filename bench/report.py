@@ -16,6 +16,7 @@ __all__ = ["Round", "Taken", "write"]
 TITLES: Final = {
     "json-1": "JSON, one caller",
     "json-32": "JSON, 32 callers",
+    "kept-32": "JSON, 32 callers, each answer put into the cache",
     "json-128": "JSON, 128 callers",
     "hit-1": "Hits of the cache, one caller, the same bytes each time",
     "hit-32": "Hits of the cache, 32 callers, the same bytes each time",
