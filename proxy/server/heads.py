@@ -16,7 +16,7 @@ from proxy.server.inbound import Inbound
 from proxy.server.routes import Match
 
 HEADS_MAX: Final = 1024
-"""Heads remembered at once, some 4 MB."""
+"""Heads remembered at once, some 6 MB with their bytes."""
 
 LENGTH: Final = frozenset({b"Content-Length", b"content-length"})
 """The one line that differs between two calls of most clients. The parser has seen that it is a number."""
