@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import socket
 
 import orjson
 import pytest
@@ -92,7 +93,8 @@ async def test_what_differs_in_anything_else_goes_to_the_library(front):
         chat("hi", "Connection: close"),
         chat("hi", "Expect: 100-continue"),
         chat().replace(b"HTTP/1.1", b"HTTP/1.0"),
-        request("HEAD", "/v1/models"),
+        request("HEAD", "/"),
+        chat().replace(b"Content-Length: ", b"Content-Length:"),
         request("GET", "/v1/nowhere"),
         request("OPTIONS", "/v1/models", "Origin: http://localhost", "Access-Control-Request-Method: GET"),
         request("POST", "/v1/chat/completions", "Transfer-Encoding: chunked") + b"0\r\n\r\n",
@@ -308,6 +310,47 @@ async def test_a_drain_that_takes_too_long_ends_it(gateway, held):
     assert front.running.parts.books.open_holds == 0
     assert not [one for one in front.running._listener.connections if one.transport is not None]
     gateway.open_gate("head")
+
+
+async def test_a_connection_that_is_used_is_not_idle(front):
+    sent = await known(front, chat())
+    raw = await Raw.open(front.address)
+    await raw.send(sent)
+    await raw.reply()
+    closes_s = connection_of(front, raw)._next_keepalive_close_time
+    await raw.send(sent)
+    await raw.reply()
+    assert connection_of(front, raw)._next_keepalive_close_time > closes_s
+    raw.close()
+
+
+async def test_an_answer_that_says_so_closes_the_connection(front):
+    sent = await known(front, chat())
+    raw = await Raw.open(front.address)
+    front.running.parts.state.draining = True
+    await raw.send(sent)
+    refused = await raw.reply()
+    assert (refused.status, refused.header("connection")) == (503, "close")
+    async with asyncio.timeout(20):
+        assert await raw.closed()
+    front.running.parts.state.draining = False
+
+
+async def test_an_answer_that_is_not_read_is_not_done(gateway):
+    async with proxied(gateway.url) as front:
+        sent = await known(front, chat())
+        gateway.set_fault("big", mb=1)
+        lazy = socket.socket()
+        lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        lazy.setblocking(False)
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(lazy, front.address)
+        await loop.sock_sendall(lazy, sent)
+        await front.until(lambda: len(front.requests) == 2)
+        (connection,) = [one for one in front.running._listener.connections if one.transport is not None]
+        assert connection._paused
+        assert connection._serving is not None
+        lazy.close()
 
 
 async def test_a_caller_that_does_not_read_is_dropped(gateway):

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from proxy.server.whole import Whole
 from tests.proxies import proxied
 
 
@@ -26,3 +27,9 @@ async def test_an_answer_is_of_the_callers_version_and_has_a_body_only_where_one
         writer.close()
     assert answer.startswith(begins)
     assert bool(answer.partition(b"\r\n\r\n")[2]) is has_body
+
+
+@pytest.mark.parametrize("status", [204, 304])
+def test_what_has_no_body_is_left_to_the_library(status):
+    assert Whole(status=status, headers={"Server": "sluicegate"}).said() is None
+    assert Whole(status=200, body=b"{}").said().endswith(b"Content-Length: 2\r\n\r\n{}")
