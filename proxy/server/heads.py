@@ -18,6 +18,9 @@ from proxy.server.routes import Match
 HEADS_MAX: Final = 1024
 """Heads remembered at once, some 6 MB with their bytes."""
 
+KEPT_BYTES_MAX: Final = 8 * 1024
+"""Bytes of a head that is remembered: anybody may send one, as whose key it is comes later."""
+
 LENGTH: Final = frozenset({b"Content-Length", b"content-length"})
 """The one line that differs between two calls of most clients. The parser has seen that it is a number."""
 
@@ -68,7 +71,9 @@ class Heads:
         return place, self._known.get(place)
 
     def keep(self, place: Place, known: Known) -> None:
-        """Know a head again that was found good."""
+        """Know a head again that was found good, unless it is very long."""
+        if sum([len(name) + len(value) for name, value in place[4]], len(place[1])) > KEPT_BYTES_MAX:
+            return
         self._known[place] = known
         if len(self._known) > HEADS_MAX:
             self._known.popitem(last=False)
@@ -89,6 +94,8 @@ class Heads:
     def keep_bytes(self, sent: bytes, known: Known) -> None:
         """Know the head of one whole request again by its bytes; its connection stays open behind it."""
         end = sent.find(b"\r\n\r\n") + 4
+        if end > KEPT_BYTES_MAX:
+            return
         if (found := _LENGTH.search(sent, 0, end)) is not None:
             at, behind = found.span(1)
             self._by_bytes[sent[:at], sent[behind:end]] = known

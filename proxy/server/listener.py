@@ -147,7 +147,7 @@ class Connection(RequestHandler):
         self.peer: str | None = None
         """Address of the caller, without the port."""
         self._serving: asyncio.Task[None] | None = None
-        self._held = b""
+        self._held = bytearray()
         self._counted = False
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
@@ -252,7 +252,7 @@ class Connection(RequestHandler):
         # The library looks at this instant before it closes a connection that nobody uses.
         self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
         if self._held:
-            held, self._held = self._held, b""
+            held, self._held = bytes(self._held), bytearray()
             if len(held) >= HELD_MAX:
                 self._resume_transport_reading()
             self.data_received(held)
@@ -306,7 +306,9 @@ class Connection(RequestHandler):
         """Whether this was one request from its first byte to its last, so that the next byte begins another."""
         if len(self._messages) != 1:
             return False
-        content = self._messages[0][1]
+        message, content = self._messages[0]
+        if not isinstance(message, RawRequestMessage) or message.should_close:
+            return False
         return content.is_eof() and len(data) == data.find(b"\r\n\r\n") + 4 + content.total_bytes
 
     def take_whole(self) -> bytes | None:

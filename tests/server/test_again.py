@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from proxy.emulator.gateway import running as emulated
 from proxy.emulator.options import Options
-from proxy.server.heads import Heads
+from proxy.server.heads import KEPT_BYTES_MAX, Heads
 from proxy.server.inbound import Again
 from proxy.server.listener import HELD_MAX
 from tests.proxies import CHAT, proxied
@@ -122,6 +122,15 @@ async def test_what_is_remembered_is_bounded():
         heads.keep_bytes(request("GET", f"/{number}"), None)
     assert len(heads._by_bytes) == 1024
     assert heads.again(request("GET", "/0")) is None
+
+
+async def test_a_long_head_is_not_remembered(front):
+    for size, remembered in ((KEPT_BYTES_MAX - 1000, True), (KEPT_BYTES_MAX + 1, False)):
+        sent = chat("hi", f"X-Long-{remembered}: " + "x" * size)
+        assert (await exchange(front.address, sent)).status == 200
+        assert again(front, sent) is remembered
+    kept = [place for place in front.running.parts.heads._known if any(name == b"X-Long-False" for name, _ in place[4])]
+    assert not kept
 
 
 async def test_all_of_a_known_head_is_there(front, gateway):
@@ -247,9 +256,12 @@ def test_however_requests_are_cut_each_has_its_answer_in_its_turn(order, cuts):
 
 
 @pytest.fixture
-async def held(gateway):
-    """A proxy that knows a head, and a call with that head which the gateway does not answer yet."""
-    async with proxied(gateway.url, keepalive_timeout="0.2s", write_timeout="0.3s") as front:
+async def held(request, gateway):
+    """A proxy that knows a head, and a call with that head which the gateway does not answer yet.
+
+    Settings of that proxy are the fixture's parameter, where it has one.
+    """
+    async with proxied(gateway.url, **getattr(request, "param", {})) as front:
         sent = await known(front, chat())
         gateway.set_fault("slow", times=1, gate="head")
         raw = await Raw.open(front.address)
@@ -274,6 +286,7 @@ async def test_what_is_sent_ahead_waits_and_is_not_read_without_end(gateway, hel
     await writing
 
 
+@pytest.mark.parametrize("held", [{"keepalive_timeout": "0.2s"}], indirect=True)
 async def test_a_call_that_takes_longer_than_a_connection_may_be_idle_is_answered(gateway, held):
     front, raw = held
     closes_s = connection_of(front, raw)._next_keepalive_close_time
@@ -322,6 +335,20 @@ async def test_a_connection_that_is_used_is_not_idle(front):
     await raw.reply()
     assert connection_of(front, raw)._next_keepalive_close_time > closes_s
     raw.close()
+
+
+async def test_nothing_is_served_behind_a_request_that_closes_its_connection(gateway, front):
+    sent = await known(front, chat())
+    gateway.set_fault("slow", times=1, gate="head")
+    raw = await Raw.open(front.address)
+    await raw.send(chat("hi", "Connection: close"))
+    await gateway.wait_for_gate("head")
+    assert not connection_of(front, raw)._between, "also not in the instant between its answer and the closing"
+    await raw.send(sent)
+    gateway.open_gate("head")
+    assert (await raw.reply()).status == 200
+    assert await raw.closed()
+    assert len(front.requests) == 2
 
 
 async def test_an_answer_that_says_so_closes_the_connection(front):
