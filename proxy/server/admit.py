@@ -77,7 +77,13 @@ async def again(call: Call, parts: Parts, *, first: bool) -> web.StreamResponse 
         turn=Admitted(queue, turn),
     )
     if call.slot is not None:
-        shared = Shared(exchange, parts.settings.spool_bytes, keeper(call, parts))
+        shared = Shared(
+            exchange,
+            parts.settings.spool_bytes,
+            keeper(call, parts),
+            alone=call.inbound.reads_to_the_end and call.mcp is None and call.policy.heartbeat_s is None,
+            ended=call.slot.leave,
+        )
         call.shared = True
         call.source = shared.join()
         call.slot.fill(shared)

@@ -61,11 +61,18 @@ class Cache:
             self._store.touch(key, self._wall())
         return entry
 
+    def may_have(self, key: bytes) -> bool:
+        """False where `get` would find nothing in the file; most of what is asked for the first time."""
+        return self._store.may_have(key)
+
     async def get(self, key: bytes) -> Entry | None:
         """An entry, however old."""
         if (entry := self.at_once(key)) is not None:
             return entry
         entry = await self._store.get(key)
+        if (newer := self.at_once(key)) is not None:
+            # It came while the file was read.
+            return newer
         if entry is not None:
             self._memory.put(entry)
             self._store.touch(key, self._wall())

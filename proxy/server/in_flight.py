@@ -11,29 +11,47 @@ from proxy.server.sources import Shared, SharedSource
 class Slot:
     """A place for one exchange: claimed before admission, filled with the exchange, or given up."""
 
+    __slots__ = ("_is_free", "_key", "_shared", "_slots", "_waiting")
+
     def __init__(self, slots: "dict[bytes, Slot]", key: bytes) -> None:
         self._slots: Final = slots
         self._key: Final = key
-        self._filled: Final[asyncio.Future[Shared | None]] = asyncio.get_running_loop().create_future()
+        self._shared: Shared | None = None
+        self._is_free = False
+        self._waiting: asyncio.Future[None] | None = None
+
+    @property
+    def shared(self) -> Shared | None:
+        """The exchange, once there is one."""
+        return self._shared
 
     async def exchange(self) -> Shared | None:
         """Wait for the exchange; None when whoever claimed the place was refused or left."""
-        return await asyncio.shield(self._filled)
+        if self._shared is None and not self._is_free:
+            self._waiting = self._waiting or asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._waiting)
+        return self._shared
 
     def fill(self, shared: Shared) -> None:
-        """Offer the exchange to all who wait, and to newcomers until it ends."""
-        self._filled.set_result(shared)
-        shared.task.add_done_callback(lambda _: self._remove())
+        """Offer the exchange to all who wait, and to newcomers until it ends and the place is left."""
+        self._shared = shared
+        self._wake()
 
     def give_up(self) -> None:
         """Let one of those who wait try for itself; does nothing once filled."""
-        if not self._filled.done():
-            self._remove()
-            self._filled.set_result(None)
+        if self._shared is None and not self._is_free:
+            self._is_free = True
+            self.leave()
+            self._wake()
 
-    def _remove(self) -> None:
+    def leave(self) -> None:
+        """The place is another call's."""
         if self._slots.get(self._key) is self:
             del self._slots[self._key]
+
+    def _wake(self) -> None:
+        if self._waiting is not None:
+            self._waiting.set_result(None)
 
 
 class InFlight:
@@ -41,6 +59,10 @@ class InFlight:
 
     def __init__(self) -> None:
         self._slots: Final[dict[bytes, Slot]] = {}
+
+    def has(self, key: bytes) -> bool:
+        """Whether there is a call that may be joined, or is about to be."""
+        return key in self._slots
 
     async def join(self, key: bytes, age_max_s: float = inf) -> SharedSource | None:
         """A reader's view of a running exchange; None when there is none a newcomer would get every byte of.

@@ -48,6 +48,11 @@ class Inbound:
         return self.request.version == HttpVersion11 and self.request.keep_alive
 
     @property
+    def reads_to_the_end(self) -> bool:
+        """Whether whoever answers it goes on until the answer is done, also behind a caller that left."""
+        return True
+
+    @property
     def method(self) -> str:
         return self.request.method
 
@@ -234,6 +239,11 @@ class Given(Inbound):
     @property
     def target(self) -> str:
         return self._target
+
+    @property
+    def reads_to_the_end(self) -> bool:
+        """One of the proxy's own asks may be given up at any moment."""
+        return False
 
     @property
     def peer(self) -> str | None:

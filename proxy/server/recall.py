@@ -1,6 +1,7 @@
 """Recall: an answer that need not be fetched, because it is stored, or because the same call is on its way already."""
 
 import time
+from collections.abc import Coroutine
 from functools import cache
 from hashlib import sha256
 from math import inf
@@ -42,7 +43,7 @@ class Anew(Exception):
     """The call that this one joined gave it nothing, so it goes through recall and admission by itself."""
 
 
-async def recall(call: Call, parts: Parts) -> web.StreamResponse | None:
+def recall(call: Call, parts: Parts) -> web.StreamResponse | Coroutine[None, None, web.StreamResponse | None] | None:
     """Answer from the cache, or join an identical call in flight; neither costs this caller anything.
 
     Raises ProxyError `not_in_cache` where the caller wants nothing fetched.
@@ -55,28 +56,49 @@ async def recall(call: Call, parts: Parts) -> web.StreamResponse | None:
     if caching.key and not wanted.no_store:
         call.cache_result = "miss"
         call.cache_status = "sluicegate; fwd=" + ("request" if wanted.no_cache else "uri-miss")
-        if not call.anew and not wanted.no_cache and (entry := await _stored(caching.key, parts)) is not None:
-            if is_fresh(call, entry, parts):
-                return hits.serve(call, parts, entry)
-            call.cache_status = "sluicegate; fwd=stale"
+        if not call.anew and not wanted.no_cache:
+            entry = parts.cache.at_once(caching.key)
+            if entry is None and parts.cache.may_have(caching.key):
+                return _look(call, parts)
+            if entry is not None and (hit := _given(call, entry, parts)) is not None:
+                return hit
     else:
         why_not = "no-store" if caching.decision.may else caching.decision.detail
         call.cache_status = f"sluicegate; fwd=bypass; detail={why_not}"
-    if wanted.only_if_cached:
-        raise ProxyError("not_in_cache", "Cache-Control: only-if-cached, and this answer is not stored or too old.")
-    if call.cache_result == "miss" and not call.alone:
-        return await _share(call, parts)
+    return _fetch(call, parts)
+
+
+async def _look(call: Call, parts: Parts) -> web.StreamResponse | None:
+    """What the file has, which is waited for."""
+    assert call.caching is not None
+    began_s = time.monotonic()
+    entry = await parts.cache.get(call.caching.key)
+    parts.metrics.observe("cache_operation_duration_seconds", "get", value=time.monotonic() - began_s)
+    if entry is not None and (hit := _given(call, entry, parts)) is not None:
+        return hit
+    fetched = _fetch(call, parts)
+    return None if fetched is None else await fetched
+
+
+def _given(call: Call, entry: Entry, parts: Parts) -> web.StreamResponse | None:
+    """A stored answer, where it is fresh."""
+    if is_fresh(call, entry, parts):
+        return hits.serve(call, parts, entry)
+    call.cache_status = "sluicegate; fwd=stale"
     return None
 
 
-async def _stored(key: bytes, parts: Parts) -> Entry | None:
-    """What memory has, else the file; only the latter is timed, as it is what a call waits for."""
-    if (entry := parts.cache.at_once(key)) is not None:
-        return entry
-    began_s = time.monotonic()
-    entry = await parts.cache.get(key)
-    parts.metrics.observe("cache_operation_duration_seconds", "get", value=time.monotonic() - began_s)
-    return entry
+def _fetch(call: Call, parts: Parts) -> Coroutine[None, None, web.StreamResponse | None] | None:
+    """Nothing is stored: join an identical call, or claim the place of one. Raises ProxyError `not_in_cache`."""
+    assert call.caching is not None
+    if call.caching.steer.only_if_cached:
+        raise ProxyError("not_in_cache", "Cache-Control: only-if-cached, and this answer is not stored or too old.")
+    if call.cache_result != "miss" or call.alone:
+        return None
+    if not call.caching.steer.no_cache and parts.in_flight.has(call.caching.key):
+        return _join(call, parts)
+    call.slot = parts.in_flight.claim(call.caching.key)
+    return None
 
 
 def is_fresh(call: Call, entry: Entry, parts: Parts) -> bool:
@@ -89,16 +111,15 @@ def is_fresh(call: Call, entry: Entry, parts: Parts) -> bool:
     return age_s < decision.ttl_s and (wanted.max_age_s is None or age_s <= wanted.max_age_s)
 
 
-async def _share(call: Call, parts: Parts) -> web.StreamResponse | None:
+async def _join(call: Call, parts: Parts) -> web.StreamResponse | None:
     """Join an identical call, or claim the place of one; the answer where it came while this call was on its way."""
     assert call.caching is not None
-    wanted = call.caching.steer
     # What costs nothing is asked again rather than waited for, where the gateway seems to have forgotten it.
     age_max_s = LIST_AGE_MAX_S if call.hold is None else inf
-    source = None if wanted.no_cache else await parts.in_flight.join(call.caching.key, age_max_s)
+    source = await parts.in_flight.join(call.caching.key, age_max_s)
     if source is None:
-        # While the file was read an identical call may have come to its end, and its answer into memory.
-        entry = None if call.anew or wanted.no_cache else parts.cache.at_once(call.caching.key)
+        # The call that it waited for may have come to its end, and its answer into memory.
+        entry = None if call.anew else parts.cache.at_once(call.caching.key)
         if entry is not None and is_fresh(call, entry, parts):
             return hits.serve(call, parts, entry)
         call.slot = parts.in_flight.claim(call.caching.key)

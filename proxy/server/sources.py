@@ -1,6 +1,7 @@
 """The two ways a caller reads an exchange: alone, in its own task, or with others, from a spool.
 
-A shared exchange has a task of its own, so there is no first reader whose leaving would hurt the others.
+A shared exchange has a task of its own as soon as it has two readers, so there is no first one whose leaving would hurt
+the others.
 """
 
 import asyncio
@@ -11,6 +12,9 @@ from proxy.core.charges import Ending
 from proxy.server.exchange import Exchange
 from proxy.server.spool import FellBehind, Spool
 from proxy.server.upstream import Answer, Broke, TooSlow, UpstreamFault
+
+_ANSWERED, _CALLER_LEFT = Ending.ANSWERED, Ending.CALLER_LEFT
+"""Bound once: looking a member up in its enum takes as long as a call."""
 
 Read = Callable[[], Coroutine[None, None, bytes]]
 
@@ -66,54 +70,159 @@ Keep = Callable[[Exchange, bytes], bool]
 
 
 class Shared:
-    """An exchange in a task of its own, with the bytes in a spool for whoever follows."""
+    """An exchange that several callers may read, with its bytes in a spool for whoever follows.
 
-    def __init__(self, exchange: Exchange, spool_bytes: int, keep: Keep = lambda _exchange, _body: False) -> None:
-        """keep: told once, before the readers know that the answer has ended."""
+    As long as its first reader is the only one, it may be read in that reader's own task. With the second, or when the
+    first has left, it has a task of its own, so that there is no reader whose leaving or resting would hurt the others.
+    """
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        spool_bytes: int,
+        keep: Keep = lambda _exchange, _body: False,
+        *,
+        alone: bool = False,
+        ended: Callable[[], None] = lambda: None,
+    ) -> None:
+        """keep: told once, before the readers know that the answer has ended.      ended: told behind that.
+
+        alone: the first reader's task lives until it has left, and nobody cancels its reading; so it may read alone.
+        """
         self.exchange: Final = exchange
         self._keep: Final = keep
+        self._ended: Final = ended
         self.kept = False
         self._spool: Final = Spool(spool_bytes)
-        self._head: Final[asyncio.Future[Answer]] = asyncio.get_running_loop().create_future()
-        # A fault nobody is left to hear of must not be reported as forgotten.
-        self._head.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self._head: asyncio.Future[Answer] | None = None
         self._fault: UpstreamFault | None = None
-        self.task: Final = asyncio.get_running_loop().create_task(self._run())
+        self._is_over = False
+        self._alone = alone
+        self._first: SharedSource | None = None
+        self._waits = False
+        self._task: asyncio.Task[None] | None = None
 
     @property
     def joinable(self) -> bool:
         """True while a newcomer would get every byte."""
-        return self._spool.whole and self._fault is None and not self.task.done()
+        return self._spool.whole and not self._is_over
+
+    @property
+    def readers(self) -> int:
+        """How many are reading."""
+        return self._spool.readers
 
     def age_s(self, now_s: float) -> float:
         """How long ago the gateway was asked; `now_s` is the monotonic clock's."""
         return now_s - self.exchange.opened_s if self.exchange.opened_s else 0.0
 
-    async def _run(self) -> None:
+    # --- read by the first reader ---
+
+    def is_read_by(self, reader: "SharedSource") -> bool:
+        """Whether this one's own task is to send the request and to read the answer."""
+        return self._first is reader
+
+    async def open(self) -> Answer:
+        """Send the request in the first reader's task. Raises UpstreamFault."""
+        self._waits = True
         try:
-            self._head.set_result(await self.exchange.open())
+            answer = await self.exchange.open()
+        except BaseException as error:
+            self._end(error if isinstance(error, UpstreamFault) else None)
+            raise
+        finally:
+            self._waits = False
+        self._tell(answer)
+        self._hand_over()
+        return answer
+
+    async def advance(self) -> None:
+        """Take the next piece, or the end, into the spool in the first reader's task."""
+        self._waits = True
+        fault, piece = None, b""
+        try:
+            piece = await self.exchange.read()
+        except UpstreamFault as broke:
+            fault = broke
+        except BaseException:
+            self._end()
+            raise
+        finally:
+            self._waits = False
+        if piece:
+            self._spool.put(piece)
+            self._hand_over()
+        else:
+            self._end(fault)
+
+    def _hand_over(self) -> None:
+        """Read on in a task of its own where the first reader is not the only one, or not there any more."""
+        first = self._first
+        if first is not None and not self._waits and not self._is_over and (first.left or self._spool.readers > 1):
+            self._go_on()
+
+    def _go_on(self) -> None:
+        self._first = None
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    # --- read in a task of its own ---
+
+    async def _run(self) -> None:
+        fault = None
+        try:
+            if self.exchange.answer is None:
+                self._tell(await self.exchange.open())
+            await self._spool.room()
             while piece := await self.exchange.read():
                 await self._spool.write(piece)
-            # What nobody waited for to its end was not seen to be whole by anybody; who asks next has its own call.
-            if self.exchange.ending is Ending.ANSWERED and self._spool.whole:
-                self.kept = self._keep(self.exchange, self._spool.all)
-        except UpstreamFault as fault:
-            self._fault = fault
-            if not self._head.done():
-                self._head.set_exception(fault)
+        except UpstreamFault as broke:
+            fault = broke
         finally:
-            self.exchange.end(Ending.CALLER_LEFT)
-            if not self._head.done():
-                self._head.set_exception(Broke("the proxy stopped"))
+            self._end(fault)
+
+    # --- for all ---
+
+    def _tell(self, answer: Answer) -> None:
+        if self._head is not None:
+            self._head.set_result(answer)
+
+    def _end(self, fault: UpstreamFault | None = None) -> None:
+        if self._is_over:
+            return
+        self._is_over, self._fault, self._first = True, fault, None
+        try:
+            # What nobody waited for to its end was not seen to be whole by anybody; who asks next has its own call.
+            if fault is None and self.exchange.ending is _ANSWERED and self._spool.whole:
+                self.kept = self._keep(self.exchange, self._spool.all)
+        finally:
+            self.exchange.end(_CALLER_LEFT)
+            if self._head is not None and not self._head.done():
+                self._head.set_exception(fault or Broke("the proxy stopped"))
             self._spool.finish()
+            self._ended()
 
     def join(self) -> "SharedSource":
         """A reader's own view from the first byte; only while `joinable`."""
         self.exchange.caller_came()
-        return SharedSource(self, self._spool)
+        source = SharedSource(self, self._spool)
+        if self._alone:
+            self._alone, self._first = False, source
+        elif self._task is None and self._first is None:
+            self._go_on()
+        else:
+            self._hand_over()
+        return source
 
     async def head(self) -> Answer:
-        """The head, the same for all."""
+        """The head, the same for all. Raises UpstreamFault."""
+        if self.exchange.answer is not None:
+            return self.exchange.answer
+        if self._is_over:
+            raise self._fault or Broke("the proxy stopped")
+        if self._head is None:
+            self._head = asyncio.get_running_loop().create_future()
+            # A fault nobody is left to hear of must not be reported as forgotten.
+            self._head.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(self._head)
 
     def fault(self) -> UpstreamFault | None:
@@ -124,6 +233,7 @@ class Shared:
         """A reader gave its place up."""
         if self._spool.readers == 0:
             self.exchange.caller_left()
+        self._hand_over()
 
 
 class SharedSource:
@@ -133,7 +243,7 @@ class SharedSource:
         self._shared: Final = shared
         self._spool: Final = spool
         self._reader: Final = spool.join()
-        self._left = False
+        self.left = False
 
     @property
     def exchange(self) -> Exchange:
@@ -145,11 +255,15 @@ class SharedSource:
         return self._shared.kept
 
     async def head(self) -> Answer:
-        """The head, the same for all."""
+        """The head, the same for all. Raises UpstreamFault."""
+        if self.exchange.answer is None and self._shared.is_read_by(self):
+            return await self._shared.open()
         return await self._shared.head()
 
     async def read(self) -> bytes:
         """The next piece, at this reader's pace."""
+        if self._shared.is_read_by(self):
+            await self._shared.advance()
         try:
             piece = await self._spool.read(self._reader)
         except FellBehind as behind:
@@ -160,7 +274,7 @@ class SharedSource:
 
     def leave(self) -> None:
         """Give the place up; the others go on."""
-        if not self._left:
-            self._left = True
+        if not self.left:
+            self.left = True
             self._spool.leave(self._reader)
             self._shared.reader_left()

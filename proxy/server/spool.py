@@ -63,6 +63,8 @@ class Spool:
         return len(self._readers)
 
     def _wake(self) -> None:
+        if not self._waiting:
+            return
         waiting, self._waiting[:] = list(self._waiting), []
         for future in waiting:
             if not future.done():
@@ -81,12 +83,20 @@ class Spool:
             self._size -= len(self._pieces.popleft())
             self._first += 1
 
-    async def write(self, piece: bytes) -> None:
-        """Add a piece, then wait while the spool is over its bound."""
+    def put(self, piece: bytes) -> None:
+        """Add a piece, also where the spool is over its bound."""
         self._pieces.append(piece)
         self._size += len(piece)
         self._let_go()
         self._wake()
+
+    async def write(self, piece: bytes) -> None:
+        """Add a piece, then wait while the spool is over its bound."""
+        self.put(piece)
+        await self.room()
+
+    async def room(self) -> None:
+        """Wait while the spool is over its bound."""
         while self._size > self._bytes_max:
             await self._wait_for_the_slowest()
             self._let_go()

@@ -473,5 +473,4 @@ async def test_a_shared_exchange_outlives_the_caller_that_began_it(front, gatewa
 def readers(front):
     """How many read the one shared exchange."""
     slots = list(front.running.parts.in_flight._slots.values())
-    filled = slots and slots[0]._filled.done()
-    return slots[0]._filled.result()._spool.readers if filled else 0
+    return slots[0].shared.readers if slots and slots[0].shared is not None else 0

@@ -81,6 +81,10 @@ class CacheStore(Protocol):
         """Current figures; costs nothing."""
         ...
 
+    def may_have(self, key: bytes) -> bool:
+        """False where `get` would certainly find nothing, which is known without waiting."""
+        ...
+
     async def get(self, key: bytes) -> Entry | None:
         """The entry of a key, however old."""
         ...

@@ -28,6 +28,9 @@ class MemoryCache:
             self._entries.move_to_end(key)
         return entry
 
+    def may_have(self, key: bytes) -> bool:
+        return key in self._entries
+
     async def get(self, key: bytes) -> Entry | None:
         return self.at_once(key)
 

@@ -19,6 +19,7 @@ import aiosqlite
 import orjson
 
 from proxy.stores.cache.contract import OVERHEAD, Entry, Stats, Which
+from proxy.stores.cache.keys import Keys
 from proxy.units import Credits
 
 VERSION: Final = 1
@@ -32,6 +33,12 @@ BATCH_MAX: Final = 64
 
 TOUCHES_MAX: Final = 4096
 """Entries whose use is yet to be written; which goes first need not be exact."""
+
+KEYS_AT_ONCE: Final = 1000
+"""Keys that are read at once while it is learnt which there are."""
+
+AVERAGE_BYTES: Final = 1024
+"""How large entries are taken to be where it is foretold how many there will be."""
 
 REST_S: Final = 30.0
 """How long nothing is tried after a fault of the disk."""
@@ -58,6 +65,8 @@ _PUT: Final = f"INSERT OR REPLACE INTO entries ({', '.join(_COLUMNS)}) VALUES"
 
 _READ: Final = "SELECT key, scope, route, model, status, headers, body, stored_s, until_s, credits, usage FROM entries"
 
+_NEXT_KEYS: Final = "SELECT key FROM entries WHERE key > ? ORDER BY key LIMIT ?"
+
 
 @dataclass(slots=True)
 class _Figures:
@@ -79,6 +88,9 @@ class SqliteCache:
         self._waiting_bytes = 0
         self._touched: dict[bytes, float] = {}
         self._writer: asyncio.Task[None] | None = None
+        self._keys: Keys | None = None
+        self._learning: Keys | None = None
+        self._learner: asyncio.Task[None] | None = None
         self._rests_until_s = 0.0
         self._inode = 0
         self._figures: Final = _Figures()
@@ -110,6 +122,7 @@ class SqliteCache:
             await self._measure()
             ((self._figures.entries,),) = await self._all("SELECT count(*) FROM entries")
             self._inode = self._path.stat().st_ino
+            self._learn_soon()
         except (sqlite3.Error, OSError):
             await self._fault()
 
@@ -117,6 +130,7 @@ class SqliteCache:
         """Something did not work: a damaged file is made anew at once, anything else is tried again later."""
         self._figures.faults += 1
         database, self._database = self._database, None
+        self._keys = self._learning = None
         if database is not None:
             with contextlib.suppress(sqlite3.Error, ValueError):
                 await database.close()
@@ -140,6 +154,32 @@ class SqliteCache:
             "SELECT * FROM pragma_page_count(), pragma_freelist_count(), pragma_page_size()"
         )
         self._figures.bytes = (pages - free) * size
+
+    # --- which keys there are ---
+
+    def may_have(self, key: bytes) -> bool:
+        return self._keys is None or key in self._keys
+
+    def _learn_soon(self) -> None:
+        self._keys, self._learning = None, Keys(self._bytes_max // AVERAGE_BYTES)
+        self._learner = asyncio.get_running_loop().create_task(self._learn(self._learning))
+
+    async def _learn(self, keys: Keys) -> None:
+        """Find out which keys the file has; until then it is asked about each."""
+        for key in self._waiting:
+            keys.add(key)
+        last = b""
+        while self._learning is keys:
+            try:
+                rows = await self._all(_NEXT_KEYS, (last, KEYS_AT_ONCE))
+            except (sqlite3.Error, OSError, ValueError):
+                # Whoever reads or writes finds the fault, too, and does something about it.
+                self._learning = None if self._learning is keys else self._learning
+                return
+            if self._learning is keys and not rows:
+                self._keys, self._learning = keys, None
+            for (last,) in rows:
+                keys.add(last)
 
     # --- reading ---
 
@@ -174,6 +214,9 @@ class SqliteCache:
             self._waiting_bytes -= replaced.size
         self._waiting[entry.key] = entry
         self._waiting_bytes += entry.size
+        for keys in (self._keys, self._learning):
+            if keys is not None:
+                keys.add(entry.key)
         self._write_soon()
 
     def touch(self, key: bytes, at_s: float) -> None:
@@ -240,12 +283,15 @@ class SqliteCache:
         if self._database is not None and not there:
             self._figures.faults += 1
             database, self._database = self._database, None
+            self._keys = self._learning = None
             with contextlib.suppress(sqlite3.Error, ValueError):
                 await database.close()
             await self._reopen()
 
     async def sweep(self, now_s: float) -> int:
         await self._look_for_file()
+        if self._database is not None and self._learning is None and (self._keys is None or self._keys.is_worn):
+            self._learn_soon()
         count = await self._delete("until_s <= ?", (now_s,))
         self._figures.expired += count
         return count
@@ -286,6 +332,9 @@ class SqliteCache:
 
     async def close(self) -> None:
         await self.written()
+        self._learning = None
+        if self._learner is not None:
+            await asyncio.wait([self._learner])
         if self._database is not None:
             with contextlib.suppress(sqlite3.Error):
                 await self._write_touches()
