@@ -2,6 +2,7 @@
 
     python -m bench.instructions                     this proxy, the aiohttp relay, and how one is to the other
     python -m bench.instructions --calls 200         fewer calls, which is quicker and less exact
+    python -m bench.instructions --kept              calls whose answers are put into the cache
 
 A short and a long run of 16 callers are counted, each with a start of its own, and the difference is what the calls
 between them took. Valgrind has to be installed.
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.candidates import HOME, RELAY, ROOT, SLUICEGATE, Candidate, Place
-from bench.load import Seen, Target, callers, question
+from bench.load import Ask, Seen, Target, callers, numbered, question
 from bench.process import CANDIDATE_CORE, OTHER_CORE, Process, first_answer_s, free_port
 
 CALLERS: Final = 16
@@ -29,7 +30,7 @@ SLOWER: Final = 60
 """How much longer a start may take than it does without being counted."""
 
 
-async def counted(candidate: Candidate, gateway: int, calls: int) -> tuple[int, int]:
+async def counted(candidate: Candidate, gateway: int, calls: int, *, kept: bool) -> tuple[int, int]:
     """Instructions from the start to the end of a run of so many calls, and how many were answered."""
     place = Place(free_port(), gateway, free_port())
     with tempfile.TemporaryDirectory() as folder:
@@ -44,11 +45,12 @@ async def counted(candidate: Candidate, gateway: int, calls: int) -> tuple[int, 
         try:
             target = Target(place.port, candidate.key, candidate.headers(place))
             request = target.post(question())
+            asks: Ask = numbered(target, question(exact=True)) if kept else request
             await asyncio.to_thread(
                 first_answer_s, place.port, request, process, patience_s=SLOWER * candidate.patience_s
             )
             seen = Seen()
-            asking = await callers(target, request, seen, CALLERS)
+            asking = await callers(target, asks, seen, CALLERS)
             while seen.answers < calls:  # noqa: ASYNC110  (nobody tells)
                 await asyncio.sleep(0.01)
             for one in asking:
@@ -62,12 +64,14 @@ async def counted(candidate: Candidate, gateway: int, calls: int) -> tuple[int, 
     return int(found[-1].replace(",", "")), 1 + seen.answers
 
 
-async def _per_call(candidate: Candidate, gateway: int, calls: int) -> int:
-    (few, answered), (many, in_all) = [await counted(candidate, gateway, count) for count in (WARM, WARM + calls)]
+async def _per_call(candidate: Candidate, gateway: int, calls: int, *, kept: bool) -> int:
+    (few, answered), (many, in_all) = [
+        await counted(candidate, gateway, count, kept=kept) for count in (WARM, WARM + calls)
+    ]
     return (many - few) // (in_all - answered)
 
 
-async def _measured(calls: int) -> None:
+async def _measured(calls: int, *, kept: bool) -> None:
     HOME.mkdir(parents=True, exist_ok=True)
     port = free_port()
     gateway = Process.start(
@@ -75,7 +79,7 @@ async def _measured(calls: int) -> None:
         core=OTHER_CORE, log=HOME / "instructions.log", env={}, folder=ROOT,
     )  # fmt: skip
     try:
-        ours, relay = [await _per_call(candidate, port, calls) for candidate in (SLUICEGATE, RELAY)]
+        ours, relay = [await _per_call(candidate, port, calls, kept=kept) for candidate in (SLUICEGATE, RELAY)]
     finally:
         gateway.end()
     print(f"sluicegate {ours:,} instructions a call, aiohttp relay {relay:,}: {relay / ours:.3f} x")
@@ -84,9 +88,11 @@ async def _measured(calls: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.instructions", description=__doc__.partition("\n")[0])
     parser.add_argument("--calls", type=int, default=500, help="calls that are counted")
+    parser.add_argument("--kept", action="store_true", help="each call is new to the cache, and its answer is kept")
     if shutil.which("valgrind") is None:
         sys.exit("valgrind is not installed; apt-get install valgrind")
-    asyncio.run(_measured(parser.parse_args().calls))
+    given = parser.parse_args()
+    asyncio.run(_measured(given.calls, kept=given.kept))
 
 
 if __name__ == "__main__":
