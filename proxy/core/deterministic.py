@@ -190,7 +190,8 @@ def keepable(status: int, meter: Meter | None, body: bytes, *, is_json: bool, st
         return False
     if meter is None and is_json and not _says_something(body):
         return False
-    if _SIGNED.search(body) is not None:
+    # Looking for a sign first is much quicker than looking for what may stand before it.
+    if body.find(b"=") >= 0 and _SIGNED.search(body) is not None:
         return False
     return meter is None or not meter.streamed or not _signed_in_pieces(body)
 

@@ -4,7 +4,6 @@ import asyncio
 import os
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -31,8 +30,7 @@ class Caching(NamedTuple):
     scope: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Road:
+class Road(NamedTuple):
     """What judging and deciding a request came to, for the next one with the same bytes under the same policy."""
 
     policy: Policy
@@ -111,7 +109,7 @@ class Cache:
 
     async def largest(self, count: int) -> list[Entry]:
         """The largest entries, without their bodies."""
-        return [replace(entry, body=b"") for entry in await self._store.largest(count)]
+        return [entry._replace(body=b"") for entry in await self._store.largest(count)]
 
     async def written(self) -> None:
         """Wait until what was kept is in the file."""

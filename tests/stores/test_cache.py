@@ -1,7 +1,6 @@
 """Every home of the cache keeps what it was given, within its bound, and never fails whoever asks."""
 
 import sqlite3
-from dataclasses import replace
 
 import pytest
 
@@ -210,4 +209,4 @@ async def test_a_second_process_on_the_file_goes_without(tmp_path):
 
 def test_size_counts_more_than_the_body():
     assert an_entry().size > len(b"said")
-    assert replace(an_entry(), body=b"x" * 100).size - an_entry().size == 96
+    assert an_entry()._replace(body=b"x" * 100).size - an_entry().size == 96

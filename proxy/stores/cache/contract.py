@@ -5,14 +5,16 @@ both. An entry comes back as it was put, or not at all.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
 
 from proxy.units import Credits
 
+_NOTHING: Mapping[str, int] = MappingProxyType({})
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+
+class Entry(NamedTuple):
     """One stored answer.
 
     key:      32 bytes, `core.cachekey`.
@@ -34,12 +36,15 @@ class Entry:
     stored_s: float
     until_s: float
     credits: Credits = Credits(0)
-    usage: Mapping[str, int] = field(default_factory=dict)
+    usage: Mapping[str, int] = _NOTHING
 
     @property
     def size(self) -> int:
         """Bytes it takes, as far as bounds care."""
-        return len(self.body) + sum(len(name) + len(value) for name, value in self.headers.items()) + OVERHEAD
+        size = OVERHEAD + len(self.body)
+        for name, value in self.headers.items():
+            size += len(name) + len(value)
+        return size
 
     @property
     def is_stream(self) -> bool:

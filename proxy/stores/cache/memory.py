@@ -2,7 +2,6 @@
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from proxy.stores.cache.contract import Entry, Stats, Which
@@ -36,11 +35,12 @@ class MemoryCache:
 
     def put(self, entry: Entry) -> None:
         self._drop(entry.key)
+        size = entry.size
         # One entry must not push out half of the others.
-        if entry.size > self._bytes_max // 2:
+        if size > self._bytes_max // 2:
             return
         self._entries[entry.key] = entry
-        self._bytes += entry.size
+        self._bytes += size
         while self._bytes > self._bytes_max:
             self._drop(next(iter(self._entries)))
             self._evicted += 1
@@ -71,7 +71,7 @@ class MemoryCache:
 
     async def largest(self, count: int) -> Sequence[Entry]:
         found = sorted(self._entries.values(), key=lambda entry: entry.size, reverse=True)[:count]
-        return [replace(entry, body=b"") for entry in found]
+        return [entry._replace(body=b"") for entry in found]
 
     async def written(self) -> None:
         pass

@@ -12,6 +12,7 @@ import sqlite3
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,6 +44,9 @@ AVERAGE_BYTES: Final = 1024
 REST_S: Final = 30.0
 """How long nothing is tried after a fault of the disk."""
 
+MEASURED_SHARE: Final = 64
+"""The file is measured when entries of one in so many parts of its bound were written; between, they are added up."""
+
 FULL_SHARE, ROOM_SHARE = 0.95, 0.9
 """Share of the bound at which old entries leave, and at which they stop leaving."""
 
@@ -61,7 +65,8 @@ _CREATE: Final = f"""
     PRAGMA user_version = {VERSION};
 """
 
-_PUT: Final = f"INSERT OR REPLACE INTO entries ({', '.join(_COLUMNS)}) VALUES"
+_PUT: Final = f"INSERT OR REPLACE INTO entries ({', '.join(_COLUMNS)}) VALUES "  # noqa: S608
+_ROW: Final = f"({', '.join('?' * len(_COLUMNS))})"
 
 _READ: Final = "SELECT key, scope, route, model, status, headers, body, stored_s, until_s, credits, usage FROM entries"
 
@@ -86,11 +91,13 @@ class SqliteCache:
         self._database: aiosqlite.Connection | None = None
         self._waiting: dict[bytes, Entry] = {}
         self._waiting_bytes = 0
+        self._rewritten: set[bytes] = set()
         self._touched: dict[bytes, float] = {}
         self._writer: asyncio.Task[None] | None = None
         self._keys: Keys | None = None
         self._learning: Keys | None = None
         self._learner: asyncio.Task[None] | None = None
+        self._unmeasured = 0
         self._rests_until_s = 0.0
         self._inode = 0
         self._figures: Final = _Figures()
@@ -154,6 +161,7 @@ class SqliteCache:
             "SELECT * FROM pragma_page_count(), pragma_freelist_count(), pragma_page_size()"
         )
         self._figures.bytes = (pages - free) * size
+        self._unmeasured = 0
 
     # --- which keys there are ---
 
@@ -208,12 +216,15 @@ class SqliteCache:
     # --- writing ---
 
     def put(self, entry: Entry) -> None:
-        if entry.size > self._bytes_max // 8 or self._waiting_bytes + entry.size > WAITING_BYTES_MAX:
+        size = entry.size
+        if size > self._bytes_max // 8 or self._waiting_bytes + size > WAITING_BYTES_MAX:
             return
         if (replaced := self._waiting.get(entry.key)) is not None:
             self._waiting_bytes -= replaced.size
+        if self.may_have(entry.key):
+            self._rewritten.add(entry.key)
         self._waiting[entry.key] = entry
-        self._waiting_bytes += entry.size
+        self._waiting_bytes += size
         for keys in (self._keys, self._learning):
             if keys is not None:
                 keys.add(entry.key)
@@ -229,10 +240,11 @@ class SqliteCache:
 
     async def _write_all(self) -> None:
         while self._waiting:
-            batch = [self._waiting[key] for key in list(self._waiting)[:BATCH_MAX]]
+            batch = list(islice(self._waiting.values(), BATCH_MAX))
+            size = sum([entry.size for entry in batch])
             if await self._ready():
                 try:
-                    await self._write(batch)
+                    await self._write(batch, size)
                 except (sqlite3.Error, OSError) as error:
                     await self._fault(error)
             for entry in batch:
@@ -240,16 +252,24 @@ class SqliteCache:
                     del self._waiting[entry.key]
                     self._waiting_bytes -= entry.size
 
-    async def _write(self, batch: Sequence[Entry]) -> None:
+    async def _write(self, batch: Sequence[Entry], size: int) -> None:
         await self._write_touches()
-        await self._make_room(sum(entry.size for entry in batch))
-        keys = [entry.key for entry in batch]
-        ((there,),) = await self._all(f"SELECT count(*) FROM entries WHERE key IN ({_places(keys)})", keys)  # noqa: S608
-        rows = ", ".join([f"({_places(_COLUMNS)})"] * len(batch))
-        values = [value for entry in batch for value in _row(entry)]
-        await self._all(f"{_PUT} {rows}", values)
+        await self._make_room(size)
+        there = await self._there([entry.key for entry in batch if entry.key in self._rewritten])
+        await self._all(_PUT + ", ".join([_ROW] * len(batch)), [value for entry in batch for value in _row(entry)])
         self._figures.entries += len(batch) - there
-        await self._measure()
+        self._figures.bytes += size
+        self._unmeasured += size
+        if self._unmeasured > self._bytes_max // MEASURED_SHARE:
+            await self._measure()
+
+    async def _there(self, keys: Sequence[bytes]) -> int:
+        """How many of these rows take the place of others."""
+        if not keys:
+            return 0
+        self._rewritten.difference_update(keys)
+        ((count,),) = await self._all(f"SELECT count(*) FROM entries WHERE key IN ({_places(keys)})", keys)  # noqa: S608
+        return int(count)
 
     async def _write_touches(self) -> None:
         touched, self._touched = self._touched, {}
@@ -347,9 +367,9 @@ def _places(values: Sequence[Any]) -> str:
 
 
 def _row(entry: Entry) -> tuple[Any, ...]:
-    headers, usage = (orjson.dumps(dict(said)).decode() for said in (entry.headers, entry.usage))
-    named = (entry.key, entry.scope, entry.route, entry.model, entry.status, headers, entry.body)
-    return (*named, entry.stored_s, entry.until_s, entry.stored_s, entry.credits, usage)
+    key, scope, route, model, status, headers, body, stored_s, until_s, credits_, usage = entry
+    said = orjson.dumps(dict(headers)).decode(), orjson.dumps(dict(usage)).decode()
+    return (key, scope, route, model, status, said[0], body, stored_s, until_s, stored_s, credits_, said[1])
 
 
 def _entry(row: Sequence[Any]) -> Entry:
