@@ -69,6 +69,14 @@ Keep = Callable[[Exchange, bytes], bool]
 """Told of a whole answer: True when it is kept for those who ask the same later."""
 
 
+def _not_kept(_exchange: Exchange, _body: bytes) -> bool:
+    return False
+
+
+def _nothing() -> None:
+    pass
+
+
 class Shared:
     """An exchange that several callers may read, with its bytes in a spool for whoever follows.
 
@@ -80,18 +88,18 @@ class Shared:
         self,
         exchange: Exchange,
         spool_bytes: int,
-        keep: Keep = lambda _exchange, _body: False,
+        keep: Keep = _not_kept,
         *,
         alone: bool = False,
-        ended: Callable[[], None] = lambda: None,
+        ended: Callable[[], None] = _nothing,
     ) -> None:
         """keep: told once, before the readers know that the answer has ended.      ended: told behind that.
 
         alone: the first reader's task lives until it has left, and nobody cancels its reading; so it may read alone.
         """
         self.exchange: Final = exchange
-        self._keep: Final = keep
-        self._ended: Final = ended
+        self._keep = keep
+        self._ended = ended
         self.kept = False
         self._spool: Final = Spool(spool_bytes)
         self._head: asyncio.Future[Answer] | None = None
@@ -190,16 +198,18 @@ class Shared:
         if self._is_over:
             return
         self._is_over, self._fault, self._first = True, fault, None
+        # They know the call that knows this exchange: held on to, they would keep all of it until memory is searched.
+        keep, ended, self._keep, self._ended = self._keep, self._ended, _not_kept, _nothing
         try:
             # What nobody waited for to its end was not seen to be whole by anybody; who asks next has its own call.
             if fault is None and self.exchange.ending is _ANSWERED and self._spool.whole:
-                self.kept = self._keep(self.exchange, self._spool.all)
+                self.kept = keep(self.exchange, self._spool.all)
         finally:
             self.exchange.end(_CALLER_LEFT)
             if self._head is not None and not self._head.done():
                 self._head.set_exception(fault or Broke("the proxy stopped"))
             self._spool.finish()
-            self._ended()
+            ended()
 
     def join(self) -> "SharedSource":
         """A reader's own view from the first byte; only while `joinable`."""
