@@ -16,9 +16,9 @@ from proxy.server.inbound import Inbound
 from proxy.server.routes import Match
 
 HEADS_MAX: Final = 1024
-"""Heads remembered at once, some 6 MB with their bytes."""
+"""Heads remembered at once, some 6 MB with their bytes as clients send them."""
 
-KEPT_BYTES_MAX: Final = 8 * 1024
+KEPT_BYTES_MAX: Final = 4 * 1024
 """Bytes of a head that is remembered: anybody may send one, as whose key it is comes later."""
 
 LENGTH: Final = frozenset({b"Content-Length", b"content-length"})

@@ -33,7 +33,7 @@ class Inbound:
         self._on_gone: Callable[[], None] | None = None
         self.body_read = False
         connection.head_arrived()
-        self.sent_whole: bytes | None = connection.take_whole()
+        self.sent_whole: bytes | None = connection.take_whole(request)
         connection.on_lost = self._lost
 
     @property

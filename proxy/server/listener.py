@@ -125,8 +125,9 @@ _LOCAL: Final = "local"
 CHUNK_MAX: Final = 16 * 1024
 """Bytes of a request that is remembered whole."""
 
-HELD_MAX: Final = 64 * 1024
-"""Bytes that are taken of what comes while a request is answered that the library knows nothing of."""
+HELD_MAX: Final = 128 * 1024
+"""Bytes that are taken of what comes while a request is answered that the library knows nothing of; as many as the
+library takes of a body that nobody reads. A caller that has sent more is not seen leaving until its answer is out."""
 
 SEND_BUFFER: Final = 256 * 1024
 """Bytes the kernel holds of an answer that is not read; by default it takes megabytes for every stuck caller."""
@@ -152,7 +153,7 @@ class Connection(RequestHandler):
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
         self._between = True
-        self._whole: bytes | None = None
+        self._whole: tuple[object, bytes] | None = None
         self.on_lost: Callable[[], None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -211,7 +212,7 @@ class Connection(RequestHandler):
             # It was part of a head; most come whole and need no clock.
             self._await_head()
         self._between = begins and self._one_request(data)
-        self._whole = data if self._between and len(data) <= CHUNK_MAX else None
+        self._whole = (self._messages[0][0], data) if self._between and len(data) <= CHUNK_MAX else None
 
     def _answered(self, data: bytes) -> bool:
         if not (answer := self._listener.known(data)):
@@ -311,14 +312,19 @@ class Connection(RequestHandler):
             return False
         return content.is_eof() and len(data) == data.find(b"\r\n\r\n") + 4 + content.total_bytes
 
-    def take_whole(self) -> bytes | None:
-        """All bytes of the request that just began to be answered, where it came in one piece."""
+    def take_whole(self, request: web.BaseRequest) -> bytes | None:
+        """All bytes of a request that begins to be answered, where it came in one piece."""
         whole, self._whole = self._whole, None
-        return whole
+        return whole[1] if whole is not None and whole[0] is request._message else None  # noqa: SLF001
 
     @property
     def _idle(self) -> bool:
-        return not self._request_in_progress and not self._messages and self._serving is None
+        """Whether nothing is being answered, and the library's loop over requests has come back to wait for the next.
+
+        Between taking a request and beginning to answer it the library has neither a message nor a request in progress.
+        """
+        waiter = self._waiter
+        return waiter is not None and not waiter.done() and not self._messages and self._serving is None
 
     def close_if_idle(self) -> None:
         """Close unless a request is being read or answered; one that is answered closes after its answer."""

@@ -6,6 +6,7 @@ import socket
 
 import orjson
 import pytest
+import uvloop
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -349,6 +350,105 @@ async def test_nothing_is_served_behind_a_request_that_closes_its_connection(gat
     assert (await raw.reply()).status == 200
     assert await raw.closed()
     assert len(front.requests) == 2
+
+
+# --- one request close behind another ---
+
+
+def on_uvloop(story, **settings):
+    """A story told on the loop that the proxy runs on, whose turns are not those of the tests' own."""
+
+    async def told_there():
+        async with emulated(Options(limits=False)) as gateway, proxied(gateway.url, **settings) as front:
+            await story(front, gateway)
+
+    uvloop.run(told_there())
+
+
+async def close_behind(front, turns, first, second):
+    """Two requests on one connection, a piece each, the second so many turns of the loop behind the first."""
+    raw = await Raw.open(front.address)
+    await front.until(lambda: connection_of(front, raw)._waiter is not None)
+    raw.writer.write(first)
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    raw.writer.write(second)
+    return raw
+
+
+@pytest.mark.parametrize("turns", range(6))
+@pytest.mark.parametrize("behind", ["known", "kept answer", "new"])
+def test_a_request_that_comes_while_another_is_taken_up_waits_for_its_turn(behind, turns):
+    async def story(front, gateway):
+        health, models = request("GET", "/-/health"), request("GET", "/v1/models")
+        for sent in (health, models):
+            for _ in range(2):
+                assert (await exchange(front.address, sent)).status == 200
+        first = chat()
+        second = {"known": health, "kept answer": models, "new": request("GET", "/v1/credits")}[behind]
+        raw = await close_behind(front, turns, first, second)
+        here, there = await raw.reply(), await raw.reply()
+        raw.close()
+        assert b"choices" in here.body
+        assert b"choices" not in there.body
+        called = [one.body for one in gateway.journal if "completions" in one.target]
+        assert called == [first.partition(b"\r\n\r\n")[2]]
+
+    on_uvloop(story)
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_no_head_is_remembered_as_what_another_came_to(turns):
+    async def story(front, _gateway):
+        unknown = chat("hi", "Authorization: Bearer sk-unknown")
+        foreign = request("GET", "/-/health", "Origin: https://evil.example", host="evil.example")
+        for number, (other, status) in enumerate(((unknown, 401), (foreign, 403))):
+            raw = await close_behind(front, turns, request("GET", "/-/health", f"X-New: {number}"), other)
+            assert [(await raw.reply()).status for _ in range(2)] == [200, status]
+            raw.close()
+            assert [(await exchange(front.address, other)).status for _ in range(2)] == [status] * 2
+
+    on_uvloop(story, auth="keys")
+
+
+@pytest.mark.parametrize("turns", range(8))
+@pytest.mark.parametrize("closing", ["HTTP/1.0", "close"])
+def test_nothing_is_begun_behind_an_answer_that_closes(closing, turns):
+    async def story(front, gateway):
+        sent = await known(front, chat())
+        calls = len(gateway.journal)
+        last = request("GET", "/-/health", *(["Connection: close"] if closing == "close" else []))
+        last = last.replace(b"HTTP/1.1", b"HTTP/1.0") if closing == "HTTP/1.0" else last
+        raw = await close_behind(front, turns, last, sent)
+        assert (await raw.reply()).status == 200
+        # What was sent behind it may make the system reset the connection.
+        await raw.closed()
+        assert len(gateway.journal) == calls
+
+    on_uvloop(story)
+
+
+def test_bytes_are_those_of_the_request_that_is_asked_about():
+    async def story(front, _gateway):
+        sent = chat()
+        taken = []
+        gate = front.running._listener.request_handler
+        raw = await Raw.open(front.address)
+        await front.until(lambda: connection_of(front, raw)._waiter is not None)
+        connection = connection_of(front, raw)
+
+        async def looked_at(request):
+            connection._whole = (object(), b"another's")
+            taken.append(connection.take_whole(request))
+            return await gate(request)
+
+        connection._request_handler = looked_at
+        await raw.send(sent)
+        assert (await raw.reply()).status == 200
+        raw.close()
+        assert taken == [None]
+
+    on_uvloop(story)
 
 
 async def test_an_answer_that_says_so_closes_the_connection(front):
