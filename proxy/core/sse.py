@@ -110,6 +110,11 @@ class Reader:
         # After a CR our LF would be taken as the second half of that line's end.
         return b"\n\n" if self._in_line or self._after_cr else b"\n"
 
+    @property
+    def sink(self) -> Sink | None:
+        """Where the event that has begun goes, when it is a long one."""
+        return self._sink
+
     def beginning(self, size: int) -> bytes:
         """The first bytes of the line that has begun and not ended, for whoever must know before it is whole."""
         return bytes(self._line[:size])

@@ -73,9 +73,9 @@ class Meter:
         self.streamed: Final = streamed
         self._answer = Answer()
         self._read = READERS[family]
-        self._reader = Reader(self._long_text) if streamed else None
+        self._reader = Reader(_long_text) if streamed else None
         self._body = bytearray()
-        self._scanner: Scanner | None = None  # of the long text at hand
+        self._scanner: Scanner | None = None  # of a long body
         self._wants_id = family is _RESPONSES
         self._clean = True
         self._whole = False  # the JSON body was a whole object
@@ -93,7 +93,8 @@ class Meter:
         else:
             self._body += chunk
             if len(self._body) > EVENT_MAX:
-                self._long_text().feed(bytes(self._body))
+                self._scanner = _long_text()
+                self._scanner.feed(bytes(self._body))
                 self._body.clear()
         if self._wants_id:
             self._glimpse()
@@ -115,7 +116,6 @@ class Meter:
 
     def _event(self, event: Event) -> None:
         if isinstance(event.sink, Scanner):
-            self._scanner = None
             self._read(self._answer, event.name, event.sink.tree)
         elif event.data.startswith(b"[DONE]"):
             if self.family is _CHAT and event.data.rstrip() == b"[DONE]":
@@ -139,18 +139,15 @@ class Meter:
         self._read(self._answer, name, tree)
         return True
 
-    def _long_text(self) -> Scanner:
-        self._scanner = Scanner(PATHS)
-        return self._scanner
-
     def _glimpse(self) -> None:
         """A response id belongs to its team before the bytes that carry it are sent: look into what is unfinished."""
         if self._answer.response_id is not None:
             return
-        if self._scanner is not None:
-            found: Any = self._scanner.tree
+        reader, body = self._reader, self._body
+        scanner = self._scanner if reader is None else reader.sink
+        if isinstance(scanner, Scanner):
+            found: Any = scanner.tree
         else:
-            reader, body = self._reader, self._body
             begun = body[:_GLIMPSE] if reader is None else reader.beginning(_GLIMPSE).removeprefix(b"data:")
             if not begun:
                 return
@@ -278,6 +275,11 @@ class Meter:
             created_at=said.created_at,
             rpc_id=rpc_id,
         )
+
+
+def _long_text() -> Scanner:
+    """Reads a JSON text that is too long to keep."""
+    return Scanner(PATHS)
 
 
 def _exact_credits(tree: dict[str, Any], text: bytes) -> None:
