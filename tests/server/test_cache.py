@@ -338,6 +338,17 @@ class Slow(MemoryCache):
         return found
 
 
+async def test_the_file_is_not_asked_about_what_it_cannot_have(gateway, tmp_path):
+    cache = await SqliteCache.open(tmp_path / "cache.db", 1024 * 1024)
+    await asyncio.wait([cache._learner])
+    async with proxied(gateway.url, cache=cache) as front:
+        for number in range(3):
+            assert (await front.post(PATH, {**CHAT, "seed": number})).status == 200
+        scraped = front.running.parts.metrics.render("")[0].decode()
+        assert 'cache_operation_duration_seconds_count{op="put"} 3' in scraped
+        assert 'op="get"' not in scraped
+
+
 async def test_an_answer_that_came_while_the_file_was_read_is_not_fetched_again(gateway):
     store = Slow()
     gateway.set_fault("slow", gate="head")

@@ -11,6 +11,8 @@ import orjson
 import pytest
 from aiohttp import web
 
+from proxy.core.charges import Ending
+from proxy.core.ledger import Settle
 from proxy.core.policy import DEFAULT_POLICY, StreamUsage
 from proxy.emulator.faults.asking import Armed, Recording
 from tests.proxies import CHAT, NATIVE, NOW, RESPONSE, proxied
@@ -454,6 +456,51 @@ async def test_one_reader_of_a_shared_exchange_that_never_reads_stops_nobody(gat
         with contextlib.suppress(ConnectionResetError):
             assert not (await stuck.reader.read()).endswith(b"0\r\n\r\n"), "what was cut does not look whole"
         stuck.close()
+
+
+async def test_who_joins_a_call_whose_first_caller_does_not_read_has_all_of_it(gateway):
+    gateway.set_fault("big", mb=6)
+    async with proxied(gateway.url, spool_bytes="16MiB", write_timeout="120s") as front:
+        body = orjson.dumps({**CHAT, "temperature": 0, "stream": True})
+        stuck = await Raw.open(front.address)
+        stuck.writer.transport.pause_reading()
+        await stuck.send(request("POST", "/v1/chat/completions", body=body))
+        await front.until(lambda: any(one._paused for one in front.running._listener.connections))
+        second = await front.call("POST", "/v1/chat/completions", data=body)
+        assert len(second.body) > 6_000_000
+        assert second.body.endswith(b"data: [DONE]\n\n")
+        assert "collapsed" in second.headers["Cache-Status"]
+        stuck.close()
+        await front.running.parts.exchanges.finished()
+        assert (len(gateway.journal), len(front.entries)) == (1, 2)
+
+
+async def test_whoever_called_first_leaves_an_answer_it_does_not_read_and_it_is_read_to_its_end(gateway):
+    gateway.set_fault("big", mb=6)
+    async with proxied(gateway.url, spool_bytes="16MiB", write_timeout="120s") as front:
+        body = orjson.dumps({**CHAT, "temperature": 0, "stream": True})
+        stuck = await Raw.open(front.address)
+        stuck.writer.transport.pause_reading()
+        await stuck.send(request("POST", "/v1/chat/completions", body=body))
+        await front.until(lambda: any(one._paused for one in front.running._listener.connections))
+        stuck.close()
+        await front.until(lambda: len(front.requests) == 1)
+        await front.running.parts.exchanges.finished()
+        await front.running.parts.books.written()
+        (ending,) = [entry for entry in front.entries if isinstance(entry, Settle)]
+        assert ending.ending is Ending.CALLER_LEFT
+        assert front.running.parts.books.open_holds == 0
+
+
+async def test_an_answer_that_nobody_else_asks_for_is_read_without_a_task(front, gateway):
+    gateway.set_fault("slow", gate="head")
+    before = asyncio.all_tasks()
+    call = asyncio.create_task(front.post("/v1/chat/completions", {**CHAT, "temperature": 0}))
+    await gateway.wait_for_gate("head")
+    others = [task for task in asyncio.all_tasks() - before if "Shared" in repr(task.get_coro())]
+    assert not others
+    gateway.open_gate("head")
+    assert (await call).status == 200
 
 
 async def test_a_shared_exchange_outlives_the_caller_that_began_it(front, gateway):

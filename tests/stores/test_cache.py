@@ -1,12 +1,17 @@
 """Every home of the cache keeps what it was given, within its bound, and never fails whoever asks."""
 
+import asyncio
+import random
 import sqlite3
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from proxy.stores.cache.contract import Entry, Which
+from proxy.stores.cache.keys import Keys
 from proxy.stores.cache.memory import MemoryCache
-from proxy.stores.cache.sqlite import SqliteCache
+from proxy.stores.cache.sqlite import KEYS_AT_ONCE, SqliteCache
 from proxy.units import Credits
 
 MIB = 1024 * 1024
@@ -205,6 +210,111 @@ async def test_a_second_process_on_the_file_goes_without(tmp_path):
     third = await SqliteCache.open(tmp_path / "c.db", 4 * MIB)
     assert await third.get(an_entry(1).key) == an_entry(1)
     await third.close()
+
+
+# --- which keys there are ---
+
+
+async def learnt(cache):
+    await asyncio.wait([cache._learner])
+    return cache
+
+
+async def test_of_a_key_that_was_never_put_it_is_known_that_it_is_not_there(home):
+    if isinstance(home, SqliteCache):
+        assert home.may_have(an_entry(7).key), "as long as it is not known"
+        await learnt(home)
+    assert not home.may_have(an_entry(7).key)
+    home.put(an_entry(7))
+    assert home.may_have(an_entry(7).key), "before it is written, too"
+    await home.written()
+    assert home.may_have(an_entry(7).key)
+
+
+async def test_keys_of_a_file_are_learnt_when_it_is_opened(tmp_path):
+    cache = await SqliteCache.open(tmp_path / "c.db", 8 * MIB)
+    entries = [an_entry(number * 2**200 + number) for number in range(KEYS_AT_ONCE + 500)]
+    for entry in entries:
+        cache.put(entry)
+    await cache.close()
+    cache = await learnt(await SqliteCache.open(tmp_path / "c.db", 8 * MIB))
+    assert all(cache.may_have(entry.key) for entry in entries)
+    assert not cache.may_have(b"\xff" * 32)
+    await cache.close()
+
+
+async def test_what_is_put_while_keys_are_learnt_is_known_behind_it(tmp_path):
+    cache = await SqliteCache.open(tmp_path / "c.db", 8 * MIB)
+    assert cache._keys is None
+    cache.put(an_entry(7))
+    await learnt(cache)
+    assert cache.may_have(an_entry(7).key)
+    assert not cache.may_have(b"\xff" * 32)
+    cache.put(an_entry(8))
+    cache._learn_soon()
+    await learnt(cache)
+    assert cache.may_have(an_entry(8).key), "it waited for its write"
+    await cache.close()
+
+
+async def test_keys_are_learnt_anew_once_too_many_were_added(tmp_path):
+    cache = await learnt(await SqliteCache.open(tmp_path / "c.db", MIB))
+    worn = cache._keys
+    while not worn.is_worn:
+        worn.add(random.Random(worn._count).randbytes(32))
+    assert sum(cache.may_have(random.Random(-number).randbytes(32)) for number in range(1, 100)) > 50
+    await cache.sweep(0.0)
+    await learnt(cache)
+    assert cache._keys is not worn
+    assert not any(cache.may_have(random.Random(-number).randbytes(32)) for number in range(1, 100))
+    await cache.close()
+
+
+async def test_where_keys_could_not_be_learnt_the_file_is_asked_and_they_are_learnt_later(tmp_path):
+    cache = await learnt(await SqliteCache.open(tmp_path / "c.db", MIB))
+    await cache._database.execute_fetchall("ALTER TABLE entries RENAME TO away")
+    cache._learn_soon()
+    await learnt(cache)
+    assert cache.may_have(an_entry(7).key)
+    await cache._database.execute_fetchall("ALTER TABLE away RENAME TO entries")
+    await cache.sweep(0.0)
+    await learnt(cache)
+    assert not cache.may_have(an_entry(7).key)
+    await cache.close()
+
+
+async def test_a_file_that_is_no_good_any_more_is_asked_about_every_key(tmp_path):
+    cache = await learnt(await SqliteCache.open(tmp_path / "c.db", MIB))
+    await cache._fault(sqlite3.OperationalError("disk I/O error"))
+    assert cache.may_have(an_entry(7).key)
+    await cache.close()
+
+
+@given(st.lists(st.binary(min_size=32, max_size=32), max_size=200), st.integers(0, 3000))
+def test_a_key_that_was_added_is_always_found(added, fits):
+    keys = Keys(fits)
+    for key in added:
+        keys.add(key)
+    assert all(key in keys for key in added)
+
+
+def test_few_of_the_keys_that_were_not_added_are_found():
+    keys, chance = Keys(4096), random.Random(1)
+    for _ in range(4096):
+        keys.add(chance.randbytes(32))
+    assert 0 < sum(chance.randbytes(32) in keys for _ in range(10_000)) < 400
+
+
+async def test_rows_that_take_the_place_of_others_are_counted_once(tmp_path):
+    cache = await learnt(await SqliteCache.open(tmp_path / "c.db", 4 * MIB))
+    for text in (b"one", b"two"):
+        for number in range(20):
+            cache.put(an_entry(number, body=text))
+        await cache.written()
+    assert cache.stats.entries == 20
+    ((rows,),) = await cache._database.execute_fetchall("SELECT count(*) FROM entries")
+    assert rows == 20
+    await cache.close()
 
 
 def test_size_counts_more_than_the_body():
