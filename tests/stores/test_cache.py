@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from proxy.stores.cache.contract import Entry, Which
 from proxy.stores.cache.keys import Keys
 from proxy.stores.cache.memory import MemoryCache
-from proxy.stores.cache.sqlite import KEYS_AT_ONCE, SqliteCache
+from proxy.stores.cache.sqlite import BATCH_MAX, GATHER_S, KEYS_AT_ONCE, SqliteCache
 from proxy.units import Credits
 
 MIB = 1024 * 1024
@@ -303,6 +303,36 @@ def test_few_of_the_keys_that_were_not_added_are_found():
     for _ in range(4096):
         keys.add(chance.randbytes(32))
     assert 0 < sum(chance.randbytes(32) in keys for _ in range(10_000)) < 400
+
+
+async def test_entries_gather_before_they_are_written(tmp_path):
+    cache = await SqliteCache.open(tmp_path / "c.db", 4 * MIB)
+    statements = []
+    await cache._database.set_trace_callback(statements.append)
+    for number in range(20):
+        cache.put(an_entry(number))
+        await asyncio.sleep(0)
+    assert not [one for one in statements if one.startswith("INSERT")], "not one by one"
+    await cache.written()
+    assert len([one for one in statements if one.startswith("INSERT")]) == 1
+    cache.put(an_entry(21))
+    gathering = cache._gathering
+    assert gathering is not None, "and without being asked"
+    assert gathering.when() <= asyncio.get_running_loop().time() + GATHER_S
+    gathering._run()
+    await asyncio.wait([cache._writer])
+    assert len([one for one in statements if one.startswith("INSERT")]) == 2
+    await cache.close()
+
+
+async def test_what_does_not_fit_one_statement_is_written_in_several(tmp_path):
+    cache = await SqliteCache.open(tmp_path / "c.db", 8 * MIB)
+    for number in range(2 * BATCH_MAX + 7):
+        cache.put(an_entry(number))
+    await cache.written()
+    assert cache.stats.entries == 2 * BATCH_MAX + 7
+    assert not cache._waiting
+    await cache.close()
 
 
 async def test_rows_that_take_the_place_of_others_are_counted_once(tmp_path):

@@ -1,6 +1,6 @@
 """The cache in a file: raw bytes, bounded by what the file really takes, gone without a trace when it breaks.
 
-Nobody waits for a write. Writes gather while one runs and go out together, old entries leaving first, so the file never
+Nobody waits for a write. Writes gather for a moment and go out together, old entries leaving first, so the file never
 grows beyond its bound. A file that is damaged is thrown away and made anew; a full disk or a fault of it means that for
 a while nothing is read or written, which callers see as misses.
 """
@@ -29,7 +29,10 @@ VERSION: Final = 1
 WAITING_BYTES_MAX: Final = 16 * 1024 * 1024
 """Bytes of entries that may wait for their write; more are dropped."""
 
-BATCH_MAX: Final = 64
+GATHER_S: Final = 0.1
+"""How long entries gather before they are written: rows that go together change fewer pages of the file."""
+
+BATCH_MAX: Final = 256
 """Entries of one statement."""
 
 TOUCHES_MAX: Final = 4096
@@ -94,6 +97,7 @@ class SqliteCache:
         self._rewritten: set[bytes] = set()
         self._touched: dict[bytes, float] = {}
         self._writer: asyncio.Task[None] | None = None
+        self._gathering: asyncio.TimerHandle | None = None
         self._keys: Keys | None = None
         self._learning: Keys | None = None
         self._learner: asyncio.Task[None] | None = None
@@ -235,18 +239,34 @@ class SqliteCache:
             self._touched[key] = at_s
 
     def _write_soon(self) -> None:
-        if self._writer is None or self._writer.done():
-            self._writer = asyncio.get_running_loop().create_task(self._write_all())
+        if self._gathering is None and (self._writer is None or self._writer.done()):
+            self._gathering = asyncio.get_running_loop().call_later(GATHER_S, self._write_now)
 
-    async def _write_all(self) -> None:
-        while self._waiting:
-            batch = list(islice(self._waiting.values(), BATCH_MAX))
-            size = sum([entry.size for entry in batch])
+    def _write_now(self) -> None:
+        if self._gathering is not None:
+            self._gathering.cancel()
+            self._gathering = None
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.get_running_loop().create_task(self._write_waiting())
+
+    async def _write_waiting(self) -> None:
+        await self._write_batch()
+        while len(self._waiting) >= BATCH_MAX:
+            await self._write_batch()
+        self._writer = None
+        if self._waiting:
+            self._write_soon()
+
+    async def _write_batch(self) -> None:
+        """Write what has waited longest, or drop it."""
+        batch = list(islice(self._waiting.values(), BATCH_MAX))
+        size = sum([entry.size for entry in batch])
+        try:
             if await self._ready():
-                try:
-                    await self._write(batch, size)
-                except (sqlite3.Error, OSError) as error:
-                    await self._fault(error)
+                await self._write(batch, size)
+        except (sqlite3.Error, OSError) as error:
+            await self._fault(error)
+        finally:
             for entry in batch:
                 if self._waiting.get(entry.key) is entry:
                     del self._waiting[entry.key]
@@ -347,7 +367,9 @@ class SqliteCache:
         return count
 
     async def written(self) -> None:
-        while self._writer is not None and not self._writer.done():
+        while self._waiting:
+            self._write_now()
+            assert self._writer is not None
             await asyncio.wait([self._writer])
 
     async def close(self) -> None:
