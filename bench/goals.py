@@ -90,8 +90,8 @@ GOALS: Final[tuple[Goal, ...]] = (
     Goal(
         "the same, with each answer put into the cache", "x", 0.5, 1.0, more=True,
         value=_ratio(_cpu("aiohttp relay"), figure(OURS, "kept-32", "cpu us")),
-        limits="As above, and a place in flight that others may join, a task and a spool for it, a key over the whole "
-        "request, and a row of the cache's file.",
+        limits="As above, and a key over the whole request, a place in flight that others may join, what is kept of "
+        "the answer in memory, and a row of the cache's file.",
     ),
     Goal(
         "CPU of LiteLLM's better version against ours, 32 callers", "x", 12, 35, more=True,
