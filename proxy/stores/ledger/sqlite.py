@@ -105,12 +105,8 @@ class SqliteLedger:
     def submit(self, steps: Sequence[Step], *, soon: bool = True) -> Commit:
         """Hand a batch in; it is written with the next commit, whoever waits for it."""
         commit = Commit(steps, soon=soon)
-        if soon or self._stale or self._busy or len(self._later) >= LATER_MAX:
-            self._waiting.append(commit)
-            self._write()
-        else:
-            # As nearly every ending: it takes no turn of the loop, in which its caller may ask for the next hold.
-            self._decide_now(commit)
+        self._waiting.append(commit)
+        self._write()
         return commit
 
     def push(self) -> None:
@@ -125,19 +121,8 @@ class SqliteLedger:
         self._stale = True
         return self.submit([])
 
-    @property
-    def _busy(self) -> bool:
-        return self._writer is not None and not self._writer.done()
-
-    def _decide_now(self, commit: Commit) -> None:
-        try:
-            self._decide([commit])
-        except Exception as error:  # noqa: BLE001 - whatever it is, nobody may wait for ever
-            self._failed([commit], error)
-        self._wait_for_company()
-
     def _write(self) -> None:
-        if not self._busy:
+        if self._writer is None or self._writer.done():
             self._writer = asyncio.get_running_loop().create_task(self._write_all())
 
     async def _write_all(self) -> None:
@@ -155,19 +140,12 @@ class SqliteLedger:
                 if pushed or len(self._later) > LATER_MAX or any(commit.soon for commit in batch):
                     await self._commit()
             except Exception as error:  # noqa: BLE001 - whatever it is, nobody may wait for ever
-                self._failed(batch, error)
+                # Memory may be ahead of the file now: nothing is decided on it any more.
+                self._stale = True
+                for commit in [*batch, *(commit for _, commit, _ in self._later)]:
+                    commit.refused(str(error))
+                self._later = []
         self._pushed = False
-        self._wait_for_company()
-
-    def _failed(self, batch: Sequence[Commit], error: Exception) -> None:
-        # Memory may be ahead of the file now: nothing is decided on it any more.
-        self._stale = True
-        for commit in [*batch, *(commit for _, commit, _ in self._later)]:
-            commit.refused(str(error))
-        self._later = []
-
-    def _wait_for_company(self) -> None:
-        """What is decided and waits to ride goes out by itself after a while."""
         if self._later and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._later_s, self._overdue)
 
