@@ -207,7 +207,7 @@ class Again(Inbound):
         return self._request
 
     def writer(self) -> AbstractStreamWriter | None:
-        return StreamWriter(self._connection, asyncio.get_running_loop()) if self.known.method != "HEAD" else None
+        return StreamWriter(self._connection, asyncio.get_running_loop())
 
     @property
     def header_lines(self) -> list[tuple[str, str]]:

@@ -304,6 +304,40 @@ async def test_a_drain_waits_for_it_and_closes_its_connection(gateway, held):
     await draining
 
 
+async def test_a_stream_that_begins_during_a_drain_closes_its_connection_behind_it(gateway):
+    async with proxied(gateway.url) as front:
+        sent = await known(front, chat(stream=True))
+        gateway.set_fault("slow", times=1, gate="head")
+        raw = await Raw.open(front.address)
+        await raw.send(sent)
+        await gateway.wait_for_gate("head")
+        draining = asyncio.create_task(front.running.drain(20))
+        await front.until(lambda: front.running.parts.state.draining)
+        gateway.open_gate("head")
+        reply = await raw.reply()
+        assert (reply.status, reply.header("connection")) == (200, "close")
+        assert reply.body.endswith(b"data: [DONE]\n\n")
+        assert await raw.closed()
+        await draining
+
+
+async def test_the_head_of_a_stream_goes_out_at_once_and_without_a_request_of_the_librarys(gateway, monkeypatch):
+    async with proxied(gateway.url) as front:
+        sent = await known(front, chat(stream=True))
+        begun = []
+        monkeypatch.setattr(Again, "request", property(lambda _: begun.append(1)))
+        gateway.set_fault("slow", times=1, gate="first", at=1)
+        raw = await Raw.open(front.address)
+        await raw.send(sent)
+        head = await raw.reader.readuntil(b"\r\n\r\n")
+        assert begun == []
+        assert b"\r\nTransfer-Encoding: chunked\r\n" in head
+        monkeypatch.undo()
+        gateway.open_gate("first")
+        assert (await raw.reader.readuntil(b"\r\n0\r\n\r\n")).count(b"[DONE]") == 1
+        raw.close()
+
+
 async def test_a_drain_that_takes_too_long_ends_it(gateway, held):
     front, _ = held
     await front.running.drain(0.1)
