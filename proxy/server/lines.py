@@ -131,8 +131,8 @@ class Line(ResponseHandler):
             self.close()
             return
         if self._first:
+            self._first = False
             if (answer := plain(data)) is not None:
-                self._first = False
                 # `answered` tells which of the two it is.
                 self.feed_data(answer)  # type: ignore[arg-type]
                 return

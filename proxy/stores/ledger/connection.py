@@ -35,9 +35,7 @@ class Connection:
         connection = cls()
         connection._thread.start()
         try:
-            connection._database = await connection._ask(
-                lambda: sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            )
+            connection._database = await connection._ask(lambda: sqlite3.connect(path, isolation_level=None))
         except BaseException:
             await connection.close()
             raise
@@ -53,6 +51,7 @@ class Connection:
                 given, why = None, error
             with contextlib.suppress(RuntimeError):  # the loop is gone, and so is everybody who waits
                 self._loop.call_soon_threadsafe(tell, given, why)
+            # Nothing is kept of it while this sleeps.
             del work, do, tell, given, why
 
     async def _ask(self, do: Callable[[], T], then: Callable[[], None] | None = None) -> T:
