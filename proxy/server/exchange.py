@@ -94,6 +94,7 @@ class Exchange:
         self._follow: Final = follow
         self._turn: Final = turn
         self.meter: Meter | None = None
+        self._of_stream: Meter | None = None
         self.hold: Final = hold
         self._books: Final = books
         self._among: Final = among
@@ -127,6 +128,9 @@ class Exchange:
             self.end(_NEVER_SENT)
             raise Abandoned("the caller left before the call was sent")
         self._sending = asyncio.current_task()
+        if self._out.streams and self._family is not None:
+            # Made while the gateway thinks, so that nobody waits for it.
+            asyncio.get_running_loop().call_soon(self._expect_stream, self._family)
         try:
             answer = await self._upstream.send(self._out, self._turn.written if self._turn is not None else None)
         except UpstreamFault as fault:
@@ -145,8 +149,12 @@ class Exchange:
         if self._turn is not None:
             self._turn.counted()
         if self._family is not None and 200 <= answer.status < 300:
-            self.meter = Meter(self._family, streamed=answer.is_stream)
+            ready = self._of_stream if answer.is_stream else None
+            self.meter = ready or Meter(self._family, streamed=answer.is_stream)
         return answer
+
+    def _expect_stream(self, family: Family) -> None:
+        self._of_stream = Meter(family, streamed=True)
 
     def _gave_up(self) -> bool:
         """Whether it was `abandon` that cancelled the sending task, and nobody else besides."""

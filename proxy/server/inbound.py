@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from aiohttp import http_exceptions, web
-from aiohttp.http import HttpVersion11
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http import HttpVersion11, StreamWriter
 
 from proxy.errors import ProxyError
 from proxy.server.listener import Connection
@@ -41,6 +42,10 @@ class Inbound:
         """The library's own, which its answers are written to."""
         assert self._request is not None
         return self._request
+
+    def writer(self) -> AbstractStreamWriter | None:
+        """What an answer can be written to without the library's request; None where only that will do."""
+        return None
 
     @property
     def stays_open(self) -> bool:
@@ -205,6 +210,9 @@ class Again(Inbound):
         if self._request is None:
             self._request = self._connection.request(self.known.method, self.known.target, self.known.lines)
         return self._request
+
+    def writer(self) -> AbstractStreamWriter | None:
+        return StreamWriter(self._connection, asyncio.get_running_loop())
 
     @property
     def header_lines(self) -> list[tuple[str, str]]:

@@ -93,14 +93,20 @@ class Line(ResponseHandler):
         transport = self.transport
         return transport is not None and not transport.is_closing() and not self.should_close
 
-    def ask(self, request: bytes) -> None:
-        """A request goes out, or the beginning of one. Raises ClientConnectionResetError."""
+    def ask(self, request: bytes, *, streams: bool = False) -> None:
+        """A request goes out, or the beginning of one. Raises ClientConnectionResetError.
+
+        streams: its answer will hardly come whole.
+        """
         if (transport := self.transport) is None or transport.is_closing():
             raise aiohttp.ClientConnectionResetError("the connection is gone")
         self._first, self._at_rest = True, False
         self.patience.tells(self.set_exception)
         self.patience.since_s = time.monotonic()
         transport.write(request)
+        if streams:
+            # While the gateway thinks, so that nobody waits for it.
+            self._parse()
 
     async def say(self, piece: bytes | memoryview) -> None:
         """More of the request, as fast as the gateway takes it. Raises ClientConnectionResetError."""
@@ -130,8 +136,13 @@ class Line(ResponseHandler):
                 # `answered` tells which of the two it is.
                 self.feed_data(answer)  # type: ignore[arg-type]
                 return
-            self.set_response_params(read_until_eof=True, read_bufsize=STREAM_LIMIT)
+            self._parse()
         super().data_received(data)
+
+    def _parse(self) -> None:
+        """The parser reads what comes."""
+        self._first = False
+        self.set_response_params(read_until_eof=True, read_bufsize=STREAM_LIMIT)
 
     def rest(self) -> None:
         """Its answer was read to the end; the next bytes are those of another one, once it was asked for."""

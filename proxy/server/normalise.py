@@ -27,7 +27,7 @@ from proxy.server import owning
 from proxy.server.call import Call
 from proxy.server.parts import Parts
 from proxy.server.routes import ROUTE, Dialect, Match, upstream_target
-from proxy.server.upstream import Outgoing
+from proxy.server.upstream import EVENTS, Outgoing
 
 USER_AGENT = f"sluicegate/{__version__}"
 """Never empty: the gateway's edge answers an empty one with a page instead of an error."""
@@ -201,7 +201,7 @@ def our_headers(parts: Parts, request_id: str, key: str | None = None) -> dict[s
 def _accept(call: Call) -> str:
     if call.match is not None and call.match.route.name in BINARY:
         return "*/*"
-    return "text/event-stream" if call.facts is not None and call.facts.stream else "application/json"
+    return EVENTS if call.facts is not None and call.facts.stream else "application/json"
 
 
 def _our_key(parts: Parts) -> str:

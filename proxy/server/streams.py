@@ -12,6 +12,7 @@ from aiohttp import web
 from proxy.core.charges import Ending
 from proxy.server import owning, replies
 from proxy.server.call import Call
+from proxy.server.flow import Flow
 from proxy.server.parts import Parts
 from proxy.server.upstream import Answer, TooSlow, UpstreamFault
 
@@ -20,13 +21,13 @@ STOPPED_SENTENCE: Final = "The proxy was stopped before the answer came to its e
 BROKE_SENTENCE: Final = "The gateway's answer broke off before its end."
 
 
-def open_response(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse:
+def open_response(call: Call, answer: Answer, parts: Parts) -> Flow:
     """An answer that is written piece by piece, with its head ready."""
     headers = {
         **replies.our_headers(call, parts, known_charge=False),
         **replies.passed_headers(call, answer),
     }
-    response = web.StreamResponse(status=answer.status, headers=headers)
+    response = Flow(status=answer.status, headers=headers)
     call.status = answer.status
     if call.promised is not None:
         call.promised.response = response
@@ -65,7 +66,7 @@ async def stream(call: Call, answer: Answer, parts: Parts, *, begun: bytes = b""
     beats = _Heartbeat(call, call.policy.heartbeat_s) if call.policy.heartbeat_s is not None else None
     read = call.source.read if beats is None else beats.read
     try:
-        await response.prepare(call.inbound.request)
+        await response.begin(call.inbound, parts.wall())
         if begun:
             await write(call, response, begun)
         while piece := await read():

@@ -30,6 +30,9 @@ PIECE: Final = 512 * 1024
 """Bodies above this go out in pieces of this size, so that one of 25 MB does not hold up every other call."""
 
 
+EVENTS: Final = "text/event-stream"
+
+
 class UpstreamFault(Exception):
     """The gateway gave no whole answer; `ending` says what that means for the books."""
 
@@ -74,6 +77,11 @@ class Outgoing(NamedTuple):
     headers: Mapping[str, str]
     body: bytes
 
+    @property
+    def streams(self) -> bool:
+        """Whether events alone are asked for."""
+        return self.headers.get("accept") == EVENTS
+
 
 class Answer:
     """An answer whose head has arrived; the body is read piece by piece."""
@@ -86,7 +94,7 @@ class Answer:
         self.status: Final = status
         self.headers: Final = headers
         self.content_type: Final = content_type
-        self.is_stream: Final = content_type.lower().startswith("text/event-stream")
+        self.is_stream: Final = content_type.lower().startswith(EVENTS)
         self.content_length: Final = content_length
 
     async def read(self) -> bytes:
@@ -217,7 +225,7 @@ class Upstream:
         except (aiohttp.ClientConnectorError, TimeoutError, UnsafeHeader) as error:
             raise NeverSent("the gateway could not be reached") from error
         try:
-            return await self._ask(line, head, out.body, written)
+            return await self._ask(line, head, out.body, written, streams=out.streams)
         except (TimeoutError, aiohttp.ServerTimeoutError) as error:
             line.connection.close()
             raise TimedOut("the gateway did not begin its answer in time") from error
@@ -240,12 +248,14 @@ class Upstream:
             raise UnsafeHeader
         return text.encode("utf-8", "surrogateescape") + b"\r\n\r\n"
 
-    async def _ask(self, line: Line, head: bytes, body: bytes, written: Callable[[], None] | None) -> Answer:
+    async def _ask(
+        self, line: Line, head: bytes, body: bytes, written: Callable[[], None] | None, *, streams: bool
+    ) -> Answer:
         """Send and wait for the head, on a connection that the caller of this closes when it fails."""
         transport, writing = line.transport, None
         try:
             if len(body) <= PIECE:
-                line.ask(head + body)
+                line.ask(head + body, streams=streams)
                 if written is not None:
                     self._departures.begin(transport, written)
             else:

@@ -318,6 +318,80 @@ async def test_a_drain_waits_for_it_and_closes_its_connection(gateway, held):
     await draining
 
 
+async def test_a_stream_that_begins_during_a_drain_closes_its_connection_behind_it(gateway):
+    async with proxied(gateway.url) as front:
+        sent = await known(front, chat(stream=True))
+        gateway.set_fault("slow", times=1, gate="head")
+        raw = await Raw.open(front.address)
+        await raw.send(sent)
+        await gateway.wait_for_gate("head")
+        draining = asyncio.create_task(front.running.drain(20))
+        await front.until(lambda: front.running.parts.state.draining)
+        gateway.open_gate("head")
+        reply = await raw.reply()
+        assert (reply.status, reply.header("connection")) == (200, "close")
+        assert reply.body.endswith(b"data: [DONE]\n\n")
+        assert await raw.closed()
+        await draining
+
+
+async def test_the_head_of_a_stream_goes_out_at_once_and_without_a_request_of_the_librarys(gateway, monkeypatch):
+    async with proxied(gateway.url) as front:
+        sent = await known(front, chat(stream=True))
+        begun = []
+        monkeypatch.setattr(Again, "request", property(lambda _: begun.append(1)))
+        gateway.set_fault("slow", times=1, gate="first", at=1)
+        raw = await Raw.open(front.address)
+        await raw.send(sent)
+        head = await raw.reader.readuntil(b"\r\n\r\n")
+        assert begun == []
+        assert b"\r\nTransfer-Encoding: chunked\r\n" in head
+        assert b"\r\nDate: " in head
+        monkeypatch.undo()
+        gateway.open_gate("first")
+        assert (await raw.reader.readuntil(b"\r\n0\r\n\r\n")).count(b"[DONE]") == 1
+        raw.close()
+
+
+async def test_the_meter_of_a_stream_is_made_before_its_answer(gateway):
+    async with proxied(gateway.url) as front:
+        gateway.set_fault("slow", times=1, gate="head")
+        asking = asyncio.create_task(exchange(front.address, chat(stream=True)))
+        await gateway.wait_for_gate("head")
+        ((made,),) = [front.running.parts.exchanges.open]
+        ready = made._of_stream
+        assert ready is not None
+        gateway.open_gate("head")
+        assert (await asking).status == 200
+        assert made.meter is ready
+
+
+USED = orjson.dumps(
+    {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "model": "m",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "yes"}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7},
+    }
+)
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(USED), USED)
+
+
+async def test_who_asks_for_events_and_gets_a_whole_answer_pays_for_its_usage():
+    async def answers(reader, writer):
+        head = await reader.readuntil(b"\r\n\r\n")
+        await reader.readexactly(int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0]))
+        writer.write(ANSWER)
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answers, "127.0.0.1", 0)
+    async with server, proxied(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}") as front:
+        assert (await exchange(front.address, chat(stream=True))).status == 200
+        assert (front.requests[-1]["ending"], front.requests[-1]["basis"]) == ("answered", "usage")
+
+
 async def test_a_drain_that_takes_too_long_ends_it(gateway, held):
     front, _ = held
     await front.running.drain(0.1)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from proxy.server.upstream import Broke, NeverSent, Outgoing, TimedOut, Upstream
 
 OUT = Outgoing("POST", "/chat", {"x-a": "b"}, b"{}")
+STREAM = OUT._replace(headers={"accept": "text/event-stream"})
 PLAIN = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 7\r\nx-credits: 5\r\n\r\n" + b'{"a":1}'
 HELD = object()
 """The gateway waits here until the test lets it go on."""
@@ -155,6 +156,26 @@ def test_an_answer_says_the_same_in_one_piece_and_in_two(data, cut):
 
     at_once, in_two = asyncio.run(both())
     assert at_once == in_two
+
+
+@pytest.mark.parametrize("data", ANSWERS)
+async def test_an_answer_says_the_same_whether_events_were_asked_for_or_not(data):
+    said = []
+    for out in (OUT, STREAM):
+        async with gateway([data, None]) as (_, upstream):
+            said.append(await told(upstream, out))
+    assert said[0] == said[1]
+
+
+async def test_the_parser_is_there_before_the_answer_to_whom_asks_for_events():
+    async with gateway([HELD, PLAIN]) as (said, upstream):
+        line = await upstream._lines.opened()
+        upstream._lines.give_back(line)
+        sending = asyncio.create_task(told(upstream, STREAM))
+        await said.until(lambda: said.asked == 1)
+        assert line._parser is not None
+        said.on.set()
+        assert (await sending)[0] == 200
 
 
 async def test_a_connection_is_used_again_and_again():
