@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+import aiosqlite
+
 from proxy.stores.ledger import reading, schema
-from proxy.stores.ledger.connection import Connection
 from proxy.stores.ledger.contract import CannotOpen
 
 _COLUMNS_1: Final = f"id, kind, hold, at_s, {schema.FACT_NAMES}, credits, calls, basis, ending, uncertain, quarter"
@@ -61,7 +62,7 @@ def copy_of(path: Path, version: int) -> Path:
     return path.with_name(f"{path.name}.version-{version}")
 
 
-async def migrate(database: Connection, path: Path, version: int) -> None:
+async def migrate(database: aiosqlite.Connection, path: Path, version: int) -> None:
     """Bring a file that is open and locked to `schema.VERSION`, in one transaction. Raises CannotOpen.
 
     What fails leaves the file as it was.
@@ -80,7 +81,7 @@ async def migrate(database: Connection, path: Path, version: int) -> None:
         ) from error
 
 
-async def _copy(database: Connection, copy: Path) -> None:
+async def _copy(database: aiosqlite.Connection, copy: Path) -> None:
     """A whole copy, readable by the owner alone; one that was begun earlier is replaced only by a whole one."""
     begun = copy.with_name(f"{copy.name}.part")
     begun.unlink(missing_ok=True)

@@ -8,8 +8,9 @@ import stat
 from pathlib import Path
 from typing import Final
 
+import aiosqlite
+
 from proxy.stores.ledger import schema
-from proxy.stores.ledger.connection import Connection
 from proxy.stores.ledger.contract import CannotOpen
 from proxy.stores.ledger.migrate import migrate
 
@@ -41,7 +42,7 @@ def make_private(path: Path) -> None:
         raise CannotOpen(f"{path} cannot be written ({error.strerror}); give another folder with --data") from error
 
 
-async def prepare(database: Connection, path: Path, *, full: bool) -> None:
+async def prepare(database: aiosqlite.Connection, path: Path, *, full: bool) -> None:
     """Lock the file, check it, and bring it to this version. Raises CannotOpen and sqlite3 errors."""
     for pragma in (
         "busy_timeout = 0",

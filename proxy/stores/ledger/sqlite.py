@@ -9,10 +9,11 @@ else is admitted.
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Iterable, Sequence
-from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any, Final
+
+import aiosqlite
 
 from proxy.core.accounts import Accounts
 from proxy.core.facts import Facts
@@ -25,7 +26,6 @@ from proxy.core.spending import Total
 from proxy.core.windows import Calendar, Sliding
 from proxy.stores.ledger import archive, reading, schema
 from proxy.stores.ledger.commit import Commit, LedgerUnavailable
-from proxy.stores.ledger.connection import Connection
 from proxy.stores.ledger.contract import LATER_S, CannotOpen, Entry
 from proxy.stores.ledger.opening import UNCHECKED, make_private, prepare
 from proxy.stores.ledger.places import Places
@@ -49,7 +49,9 @@ Judged = tuple[list[Row], Commit, list[Outcome]]
 class SqliteLedger:
     """One file, one process."""
 
-    def __init__(self, database: Connection, path: Path, budgets: Iterable[Budget], later_s: float = LATER_S) -> None:
+    def __init__(
+        self, database: aiosqlite.Connection, path: Path, budgets: Iterable[Budget], later_s: float = LATER_S
+    ) -> None:
         self._database: Final = database
         self._path: Final = path
         self._later_s: Final = later_s
@@ -74,7 +76,7 @@ class SqliteLedger:
         later_s: how long what nobody waits for may stay unwritten.
         """
         make_private(path)
-        database = await Connection.open(path)
+        database = await aiosqlite.connect(path, isolation_level=None)
         try:
             await prepare(database, path, full=full)
             ledger = cls(database, path, budgets, later_s)
@@ -205,15 +207,10 @@ class SqliteLedger:
                 count += 1
             if rows:
                 size, given = values(rows)
-                await self._database.append(schema.append(size), given, partial(self._written, count))
-            else:
-                self._written(count)
-
-    def _written(self, count: int) -> None:
-        """So many of the batches that were decided are in the file."""
-        written, self._later = self._later[:count], self._later[count:]
-        for _, commit, outcomes in written:
-            commit.written(outcomes)
+                await self._database.execute_fetchall(schema.append(size), given)
+            written, self._later = self._later[:count], self._later[count:]
+            for _, commit, outcomes in written:
+                commit.written(outcomes)
 
     # --- reading ---
 
