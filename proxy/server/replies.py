@@ -103,7 +103,7 @@ def respond(call: Call, parts: Parts, status: int, body: bytes, headers: Mapping
     """A whole answer, counted in the call."""
     call.status = status
     call.sent_bytes = len(body)
-    response = Whole(status=status, body=body, headers={**headers, "Date": date_of(parts.wall())})
+    response = Whole(status, body, {**headers, "Date": date_of(parts.wall())})
     call.inbound.body_read = call.inbound.body_read or not call.inbound.request.can_read_body
     if not call.inbound.body_read or parts.state.draining:
         # What is left of the body is no next request.
