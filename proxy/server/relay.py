@@ -193,11 +193,9 @@ async def _whole(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse
         )
     else:
         body, content_type = lists.adapted(call, body), answer.content_type
-    headers = {
-        **replies.our_headers(call, parts, known_charge=True),
-        **replies.passed_headers(call, answer),
-        "content-type": content_type,
-    }
+    headers = replies.our_headers(call, parts, known_charge=True)
+    headers |= replies.passed_headers(call, answer)
+    headers["content-type"] = content_type
     return replies.respond(call, parts, status, body, headers)
 
 
