@@ -158,9 +158,9 @@ class Metrics:
     def count(self, name: str, *labels: str, by: float = 1) -> None:
         """Move a counter up, or a gauge up or down."""
         values = self._series[name].values
-        if labels in values:
+        try:
             values[labels] += by
-        else:
+        except KeyError:
             values[self._new(self._series[name], labels)] += by
 
     change = count

@@ -39,7 +39,7 @@ _BODYLESS: Final = frozenset({204, 205})
 async def relay(call: Call, parts: Parts) -> web.StreamResponse:
     """Pass the answer on; always the last stage. Raises ProxyError as long as nothing is out."""
     assert call.source is not None
-    answer = await call.source.head()
+    answer = call.source.exchange.answer or await call.source.head()
     if answer.status != 401 and call.gateway_key is None:
         parts.state.key_refused = False
     pressure.answered(call, answer.status, parts)
