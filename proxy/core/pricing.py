@@ -217,7 +217,10 @@ _TELLING: Final = frozenset({"x-credits-charged", "x-input-tokens", "x-output-to
 
 def told_in_headers(headers: Iterable[tuple[str, str]], price: Price = FLAT) -> Figures | None:
     """What an answer's header says of its cost: credits charged, or tokens where the body is no JSON (speech)."""
-    told = {low: value for name, value in headers if (low := name.lower()) in _TELLING}
+    told: dict[str, str] = {}
+    for name, value in headers:
+        if (low := name.lower()) in _TELLING:
+            told[low] = value
     if not told:
         return None
     charged = told.get("x-credits-charged")

@@ -120,6 +120,11 @@ class Slots:
         return islice(self.ending, self.first, None)
 
     @property
+    def next_s(self) -> float | None:
+        """When the first of them comes back; None where there is none."""
+        return self.ending[self.first].ends_s if self.first < len(self.ending) else None
+
+    @property
     def refuses(self) -> bool:
         """Whether a call without room does not wait here."""
         return self.rate.excess is Excess.REFUSE and self.rate.acts

@@ -35,16 +35,6 @@ _TEXTUAL: Final = (str, bytes, list, tuple, set, frozenset, Mapping)
 
 
 @lru_cache(maxsize=512)
-def _frame(names: tuple[Any, ...]) -> int:
-    """How long a line is at least that has fields of these names, without their values; 0 where one of them is no text,
-    or names a secret.
-    """
-    if not all(type(name) is str and not _names_secret(name) for name in names):
-        return 0
-    return sum(len(name) + len('"":,') for name in names)
-
-
-@lru_cache(maxsize=512)
 def _names_secret(field: str) -> bool:
     return _SECRET_FIELD.search(field) is not None
 
@@ -52,17 +42,15 @@ def _names_secret(field: str) -> bool:
 _SECRET_TEXT: Final = re.compile(
     r"\b(Bearer|Basic)\s+\S+|\b(sk|pk|rk|sg)-[A-Za-z0-9_-]{8,}|\beyJ[\w-]+\.[\w-]+\.[\w-]*"
 )
-_MAYBE_SECRET: Final = re.compile("earer|asic|[sprg][kg]-|eyJ")
-"""A quick look: what `_SECRET_TEXT` finds has one of these in it."""
-
-_NEEDS_A_LOOK: Final = _MAYBE_SECRET.pattern.encode() + rb"|[\\{\x7f]"
-"""Pattern of what in a line needs one: what may be a secret, an escape of something, a mapping in a field, or the one
-control character that JSON lets stand."""
-
-_HINTS: Final = (b"earer", b"asic", b"k-", b"g-", b"eyJ", b"\\", b"\x7f")
-"""One of these is in whatever the pattern finds, a brace aside. Looking for each costs a tenth of looking for all."""
+_HINTS: Final = ("earer", "asic", "k-", "g-", "eyJ")
+"""What `_SECRET_TEXT` finds has one of these in it. Looking for each is much quicker than for any."""
 
 _FIGURES: Final = frozenset({int, float, bool, type(None)})
+
+PLAIN_MAX: Final = 4096
+"""Texts, and names of fields, that are remembered to be plain: most come again in the next line."""
+
+_MILLISECONDS: Final = tuple([f".{at:03}Z" for at in range(1000)])
 
 MASK: Final = "***"
 
@@ -86,11 +74,11 @@ class RequestLog:
         self._write = write
         self._clock = clock
         known = sorted({secret.reveal() for secret in secrets if secret is not None}, key=len, reverse=True)
-        written = [re.escape(orjson.dumps(secret)[1:-1]) for secret in known]
-        self._needs_a_look: Final = re.compile(b"|".join([_NEEDS_A_LOOK, *written]))
-        self._hints: Final = (*_HINTS, *[orjson.dumps(secret)[1:-1] for secret in known])
-        self._clean = _cleaner(known)
+        self._is_plain: Final = _plainness(known)
+        self._clean = _cleaner(known, self._is_plain)
         self._render = _console if form is LogFormat.CONSOLE else _json
+        self._plain: Final[set[str]] = set()
+        self._names: Final[set[str]] = set()
 
     def request(self, event: Mapping[str, Any]) -> None:
         """The story of one request: id, team, key, route, model, stage, ending, status, held, charged, …"""
@@ -103,39 +91,52 @@ class RequestLog:
             self._line(level, event, fields)
 
     def _line(self, level: str, name: str, fields: Mapping[str, Any]) -> None:
-        if not _TAKEN.isdisjoint(fields):
+        if "event" in fields or "level" in fields or "time" in fields:
             fields = {f"{key}_" if key in _TAKEN else key: value for key, value in fields.items()}
         now_s = self._clock()
-        event = {
-            "time": f"{_second(int(now_s // 1))}.{int(now_s % 1 * 1000):03}Z",
-            "level": level,
-            "event": name,
-            **fields,
-        }
-        if self._render is _json and (line := self._at_once(event)) is not None:
-            self._write(line)
-            return
-        self._write(self._render(self._clean(event)))
+        at = _second(int(now_s // 1)) + _MILLISECONDS[int(now_s % 1 * 1000)]
+        if self._render is _json and fields and self._all_plain(fields):
+            try:
+                line = orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
+            except TypeError:
+                pass  # an integer beyond 64 bits
+            else:
+                # In front of the others, without a mapping of all.
+                self._write(f'{{"time":"{at}","level":"{level}","event":"{name}",'.encode() + line[1:])
+                return
+        self._write(self._render(self._clean({"time": at, "level": level, "event": name, **fields})))
 
-    def _at_once(self, event: _Event) -> bytes | None:
-        """The line, where one look at the whole of it shows that nothing has to be masked, escaped or cut."""
-        if not (frame := _frame(tuple(event))):
-            return None
-        try:
-            line = orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE)
-        except TypeError:
-            return None
-        if not line.isascii() or (self._may_need_a_look(line) and self._needs_a_look.search(line, 1)):
-            return None
-        # A line up to this length has no text in it that would have to be cut.
-        return line if len(line) <= TEXT_MAX + frame or all(map(_short, event.values())) else None
+    def _all_plain(self, fields: Mapping[str, Any]) -> bool:
+        """Whether nothing has to be masked, escaped or cut."""
+        plain, names = self._plain, self._names
+        for name, value in fields.items():
+            kind = type(value)
+            if kind is str:
+                if value not in plain and not self._found_plain(value):
+                    return False
+            elif kind not in _FIGURES:
+                return False
+            if name not in names and not self._found_named(name):
+                return False
+        return True
 
-    def _may_need_a_look(self, line: bytes) -> bool:
-        # `in` would first try the text as a number, which takes longer than the search.
-        for hint in self._hints:
-            if line.find(hint) >= 0:
-                return True
-        return line.find(b"{", 1) > 0
+    def _found_plain(self, text: str) -> bool:
+        if not self._is_plain(text):
+            return False
+        _remember(text, self._plain)
+        return True
+
+    def _found_named(self, name: str) -> bool:
+        if type(name) is not str or _names_secret(name) or not self._is_plain(name):
+            return False
+        _remember(name, self._names)
+        return True
+
+
+def _remember(text: str, among: set[str]) -> None:
+    if len(among) >= PLAIN_MAX:
+        among.clear()
+    among.add(text)
 
 
 _TAKEN: Final = frozenset({"event", "level", "time"})
@@ -157,13 +158,24 @@ def _second(at_s: int) -> str:
     return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
-def _cleaner(known: Sequence[str]) -> Callable[[_Event], _Event]:
-    """Mask fields named like secrets, texts that look like one and known secrets; escape and bound what is left."""
+def _plainness(known: Sequence[str]) -> Callable[[str], bool]:
+    """Tells of a text that nothing in it can be a secret or steer a terminal, as in nearly every field there is."""
+    hints = (*_HINTS, *known)
 
     def is_plain(text: str) -> bool:
-        """Nothing in it could be a secret or steer a terminal: nearly every field of nearly every event."""
-        short = len(text) <= TEXT_MAX and text.isascii() and text.isprintable()
-        return short and not _MAYBE_SECRET.search(text) and not any(secret in text for secret in known)
+        if len(text) > TEXT_MAX or not text.isascii() or not text.isprintable():
+            return False
+        for hint in hints:
+            # `any` would take as long as all of this.
+            if text.find(hint) >= 0:
+                return not _SECRET_TEXT.search(text) and not any(secret in text for secret in known)
+        return True
+
+    return is_plain
+
+
+def _cleaner(known: Sequence[str], is_plain: Callable[[str], bool]) -> Callable[[_Event], _Event]:
+    """Mask fields named like secrets, texts that look like one and known secrets; escape and bound what is left."""
 
     def mask(value: Any) -> Any:
         if isinstance(value, bytes):
@@ -190,11 +202,6 @@ def _cleaner(known: Sequence[str]) -> Callable[[_Event], _Event]:
         return event
 
     return clean
-
-
-def _short(value: Any) -> bool:
-    """A figure, or a text that fits."""
-    return type(value) in _FIGURES or (type(value) is str and len(value) <= TEXT_MAX)
 
 
 def _text(value: Any) -> str:

@@ -289,13 +289,14 @@ class Exchange:
             usage = self.meter.usage
             counted, output = paid_input(usage, self.meter.family), usage.output
             self.used = None if counted is None or output is None else (counted, output)
-        return self._turn.closed(sum(self.used) if self.used is not None else None, with_ending=with_ending)
+        in_all = None if self.used is None else self.used[0] + self.used[1]
+        return self._turn.closed(in_all, with_ending=with_ending)
 
     def _cost(self, ending: Ending, hold: OpenHold) -> Charge:
         if hold.is_call:
             # A tool call costs its unit price, which the hold is; usage says nothing about it.
             return charge(ending, Figures(reported=hold.credits), hold.credits, is_call=True)
-        known, price = Figures(reported=hold.credits if hold.per_unit else None), hold.price or FREE
+        price = hold.price or FREE
         if self.meter is not None and not hold.per_unit:
             known = metered(self.meter.usage, self.meter.family, self.meter.output_bytes, hold.input_bytes, price)
             # Thinking is paid and need not be seen. And who left an answer that was not read to its end chose what was
@@ -303,8 +304,10 @@ class Exchange:
             chosen = ending is _CALLER_LEFT and not self.meter.terminal
             if known.reported is None and (hold.reasons or chosen):
                 known = known._replace(metered=None)
-        elif self.meter is not None and self.meter.usage.credits is not None:
-            known = known._replace(gateway=gateway_credits(self.meter.usage.credits))
+        else:
+            said = self.meter.usage.credits if self.meter is not None else None
+            gateway = None if said is None else gateway_credits(said)
+            known = Figures(gateway, hold.credits if hold.per_unit else None)
         told = told_in_headers(self.answer.headers, price) if self.answer is not None else None
         if told is not None:
             gateway, reported = _first(told.gateway, known.gateway), _first(known.reported, told.reported)

@@ -4,7 +4,7 @@ That a call is about to be sent is committed with its hold, and its answer befor
 crash the outcome of a key is either known or said to be unknown; nothing is sent twice.
 """
 
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Final
 
 from aiohttp import web
@@ -34,11 +34,13 @@ _LOST: Final[Mapping[Verdict, str]] = {
 }
 
 
-async def recalled(call: Call, parts: Parts) -> web.StreamResponse | None:
+def recalled(call: Call, parts: Parts) -> Coroutine[None, None, web.StreamResponse | None] | None:
     """The answer that the call's key had; None for a call to send. Raises ProxyError."""
     key = call.inbound.header(HEADER)
-    if key is None or call.hold is None:
-        return None
+    return None if key is None or call.hold is None else _recalled(call, key, parts)
+
+
+async def _recalled(call: Call, key: str, parts: Parts) -> web.StreamResponse | None:
     assert call.team is not None
     assert call.out is not None
     assert call.facts is not None

@@ -34,7 +34,7 @@ class Imagined(Given):
     def take_back(self) -> None:
         """Nobody leaves."""
 
-    async def body(self, bytes_max: int, too_large: Callable[[], ProxyError]) -> bytes:
+    def body_here(self, bytes_max: int, too_large: Callable[[], ProxyError]) -> bytes:
         """The whole body; raises ProxyError where it is too large."""
         if len(self._body) > bytes_max:
             raise too_large()

@@ -127,8 +127,8 @@ class Inbound:
         if self.header("expect") is not None and self._connection.transport is not None:
             self._connection.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
-    async def body(self, bytes_max: int, too_large: Callable[[], ProxyError]) -> bytes:
-        """The whole body, counted as it arrives. Raises ProxyError: too large, too slow, or broken off.
+    def body_here(self, bytes_max: int, too_large: Callable[[], ProxyError]) -> bytes | None:
+        """The whole body, where it is here already; None where it is waited for. Raises ProxyError: too large.
 
         bytes_max: largest body taken; one byte more is refused before anything else happens with it.
         """
@@ -143,13 +143,21 @@ class Inbound:
         if length is not None and length > bytes_max:
             raise too_large()
         content = self.request.content
-        if content.is_eof():
-            # It came in one go with its head, as most do: there is nothing to wait for.
-            self.body_read = True
-            read = content.read_nowait() if content.total_bytes else b""
-            if len(read) > bytes_max:
-                raise too_large()
-            return read
+        if not content.is_eof():
+            return None
+        # It came in one go with its head, as most do.
+        self.body_read = True
+        read = content.read_nowait() if content.total_bytes else b""
+        if len(read) > bytes_max:
+            raise too_large()
+        return read
+
+    async def body(self, bytes_max: int, too_large: Callable[[], ProxyError]) -> bytes:
+        """The whole body that is not here yet, counted as it arrives.
+
+        Raises ProxyError: too large, too slow, or broken off.
+        """
+        content = self.request.content
         self._continue()
         pieces: list[bytes] = []
         count = 0
@@ -222,8 +230,8 @@ class Again(Inbound):
     def stays_open(self) -> bool:
         return True
 
-    async def body(self, bytes_max: int, too_large: Callable[[], ProxyError]) -> bytes:
-        """All of it, which is here. Raises ProxyError where it is too large."""
+    def body_here(self, bytes_max: int, too_large: Callable[[], ProxyError]) -> bytes:
+        """All of it. Raises ProxyError where it is too large."""
         if len(self._body) > bytes_max:
             raise too_large()
         body, self._body = self._body, b""

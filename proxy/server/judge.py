@@ -22,11 +22,16 @@ class Judge:
         self._make_pool: Final = make_pool or _one_worker
         self._pool: Executor | None = None
 
-    async def facts(self, raw: bytes, dialect: body.Dialect, digest: bytes | None = None) -> body.Facts:
-        """Facts of a body; raises ProxyError `bad_request`. digest: SHA-256 of it, where it was taken before."""
-        if len(raw) <= body.LARGE:
-            return body.judge(raw, dialect, digest)
-        return await self._elsewhere(raw, dialect)
+    async def facts(self, raw: bytes, dialect: body.Dialect) -> body.Facts:
+        """Facts of a body; raises ProxyError `bad_request`."""
+        return self.at_once(raw, dialect) or await self._elsewhere(raw, dialect)
+
+    def at_once(self, raw: bytes, dialect: body.Dialect, digest: bytes | None = None) -> body.Facts | None:
+        """Facts of a small body, None of a large one; raises as `facts` does.
+
+        digest: SHA-256 of it, where it was taken before.
+        """
+        return body.judge(raw, dialect, digest) if len(raw) <= body.LARGE else None
 
     async def _elsewhere(self, raw: bytes, dialect: body.Dialect) -> body.Facts:
         loop = asyncio.get_running_loop()

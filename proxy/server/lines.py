@@ -10,7 +10,7 @@ import functools
 import ssl
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Final
 
 import aiohttp
@@ -116,9 +116,9 @@ class Line(ResponseHandler):
         await self._drain_helper()
         self.patience.moved()
 
-    async def answered(self) -> PlainAnswer | tuple[RawResponseMessage, StreamReader]:
+    def answered(self) -> Coroutine[None, None, PlainAnswer | tuple[RawResponseMessage, StreamReader]]:
         """The next answer, or the next head and where its body is read. Raises the library's errors."""
-        return await self.read()
+        return self.read()
 
     def data_received(self, data: bytes) -> None:
         """Bytes of an answer; what nobody asked for closes the connection."""

@@ -237,7 +237,15 @@ class Connection(RequestHandler):
         """Answer a request that the library knows nothing of, then go on with what came meanwhile."""
         stays = False
         try:
-            stays = await self._write_out(begun, await answering)
+            response = await answering
+            if not self._sent_whole(response):
+                if not response.prepared:
+                    await response.prepare(begun.request)
+                await response.write_eof()
+            elif self._paused:
+                # A caller that does not read is waited for, so that its next request is not answered into memory.
+                await self._drain_helper()
+            stays = response.keep_alive is not False
         except ConnectionError:
             # The caller is gone, or must not take what it has for a whole answer.
             pass
@@ -258,19 +266,14 @@ class Connection(RequestHandler):
                 self._resume_transport_reading()
             self.data_received(held)
 
-    async def _write_out(self, begun: Begun, response: web.StreamResponse) -> bool:
-        """Send an answer; whether another request may follow. Raises ConnectionError."""
-        if isinstance(response, Whole) and (said := response.said()) is not None:
-            if (transport := self.transport) is None or transport.is_closing():
-                raise ClientConnectionResetError("the caller is gone")
-            transport.write(said)
-            if self._paused:
-                # A caller that does not read is waited for, so that its next request is not answered into memory.
-                await self._drain_helper()
-        else:
-            await response.prepare(begun.request)
-            await response.write_eof()
-        return response.keep_alive is not False
+    def _sent_whole(self, response: web.StreamResponse) -> bool:
+        """Send an answer that is all there; False where it is of another kind. Raises ConnectionError."""
+        if not isinstance(response, Whole) or (said := response.said()) is None:
+            return False
+        if (transport := self.transport) is None or transport.is_closing():
+            raise ClientConnectionResetError("the caller is gone")
+        transport.write(said)
+        return True
 
     def _hold(self, data: bytes) -> None:
         """Keep what comes before its turn; a caller that sends on and on is read no further."""

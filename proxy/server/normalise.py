@@ -3,7 +3,7 @@
 The rules are those of `docs/architecture.md`; body bytes are unchanged unless a rule says so.
 """
 
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from hashlib import sha256
 from typing import Final
 from urllib.parse import quote
@@ -13,7 +13,7 @@ from aiohttp import web
 
 from proxy import __version__
 from proxy.core import speech
-from proxy.core.body import LARGE
+from proxy.core.body import LARGE, Facts
 from proxy.core.body import Dialect as BodyKind
 from proxy.core.chatbot import asked_as_chatbot, chatbot_of
 from proxy.core.headers import headers_up
@@ -26,7 +26,7 @@ from proxy.mcp import local as mcp_local
 from proxy.server import owning
 from proxy.server.call import Call
 from proxy.server.parts import Parts
-from proxy.server.routes import ROUTE, Dialect, Match, upstream_target
+from proxy.server.routes import ROUTE, Dialect, Match, Route, upstream_target
 from proxy.server.upstream import EVENTS, Outgoing
 
 USER_AGENT = f"sluicegate/{__version__}"
@@ -60,24 +60,41 @@ IMAGE_NAMES: Final = {"n": "number_of_images", "size": "image_size"}
 """What image SDKs call the gateway's parameters."""
 
 
-async def normalise(call: Call, parts: Parts) -> web.StreamResponse | None:
+Passed = web.StreamResponse | None
+
+
+def normalise(call: Call, parts: Parts) -> Passed | Coroutine[None, None, Passed]:
     """Judge the body and make the outgoing request. Raises ProxyError `bad_request`; answers MCP calls of ours."""
     assert call.match is not None
     route = call.match.route
     if route.upstream is None:
         return None
     kind = _KINDS.get(route.name)
-    if kind is not None and (call.body or route.name != "cancel"):
-        # What the server of all suites has handed on was looked at there, under the name its header repeats.
-        handed_on = call.facts is not None
-        digest = None if call.place is None else call.place[-1]
-        call.judged(await parts.judge.facts(call.body, kind, digest))
-        if call.mcp is not None and not handed_on and (answer := mcp_local.answer(call, parts)) is not None:
-            return answer
-        _apply_alias(call)
-    body = _body(call, parts) if kind else b""
-    call.out = Outgoing(route.method, _target(call, parts), _headers(call, parts), body)
+    if kind is None or not (call.body or route.name != "cancel"):
+        _make(call, parts, route, b"")
+        return None
+    digest = None if call.place is None else call.place[-1]
+    facts = parts.judge.at_once(call.body, kind, digest)
+    return _normalise_large(call, parts, route, kind) if facts is None else _normalised(call, parts, route, facts)
+
+
+async def _normalise_large(call: Call, parts: Parts, route: Route, kind: BodyKind) -> Passed:
+    return _normalised(call, parts, route, await parts.judge.facts(call.body, kind))
+
+
+def _normalised(call: Call, parts: Parts, route: Route, facts: Facts) -> Passed:
+    # What the server of all suites has handed on was looked at there, under the name its header repeats.
+    handed_on = call.facts is not None
+    call.judged(facts)
+    if call.mcp is not None and not handed_on and (answer := mcp_local.answer(call, parts)) is not None:
+        return answer
+    _apply_alias(call)
+    _make(call, parts, route, _body(call, parts))
     return None
+
+
+def _make(call: Call, parts: Parts, route: Route, body: bytes) -> None:
+    call.out = Outgoing(route.method, _target(call, parts), _headers(call, parts), body)
 
 
 def _apply_alias(call: Call) -> None:

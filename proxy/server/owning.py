@@ -1,6 +1,5 @@
 """Ids of the gateway's answers: given to the team that asked, and checked when somebody comes back with one."""
 
-from collections.abc import Iterator
 from urllib.parse import unquote
 
 from proxy.config.settings import Auth, Credential
@@ -14,19 +13,15 @@ from proxy.server.parts import Parts
 
 def check(call: Call, parts: Parts) -> None:
     """Raises ProxyError `not_yours` for an id that is not this team's."""
-    for identifier in _ids(call):
-        _check_owner(call, identifier, parts)
-
-
-def _ids(call: Call) -> Iterator[str]:
-    """The ids of earlier answers that this call reads from."""
     assert call.match is not None
     if "id" in call.match.values and call.match.route.name != "chatbot":
-        yield call.match.values["id"]
-    if call.facts is not None and call.facts.previous_response_id:
-        yield call.facts.previous_response_id
-    if call.facts is not None and call.facts.conversation_id:
-        yield call.facts.conversation_id
+        _check_owner(call, call.match.values["id"], parts)
+    if (facts := call.facts) is None:
+        return
+    if facts.previous_response_id:
+        _check_owner(call, facts.previous_response_id, parts)
+    if facts.conversation_id:
+        _check_owner(call, facts.conversation_id, parts)
 
 
 def passes_unknown(call: Call, parts: Parts) -> bool:

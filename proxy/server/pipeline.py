@@ -126,6 +126,8 @@ async def _through(call: Call, parts: Parts, first: int) -> web.StreamResponse:
         for name, stage in STAGES[first:]:
             call.stage = name
             passed = stage(call, parts)
+            if passed is None:
+                continue
             response = await passed if isinstance(passed, CoroutineType) else cast("Passed", passed)
             if response is not None:
                 break

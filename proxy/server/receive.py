@@ -1,5 +1,7 @@
 """Receive: strict checks on the head, the route, and the body counted as it arrives."""
 
+from collections.abc import Coroutine
+
 from aiohttp import web
 
 from proxy.core import head as gate
@@ -128,12 +130,20 @@ def _wrong_method(method: str, allowed: tuple[str, ...]) -> ProxyError:
     )
 
 
-async def body(call: Call, parts: Parts) -> web.StreamResponse | None:
+def body(call: Call, parts: Parts) -> Coroutine[None, None, None] | None:
     """Read the body, counted. Raises ProxyError `body_too_large`, `request_timeout` or `bad_request`."""
     if parts.state.draining:
         raise ProxyError("draining", "The proxy is shutting down; try again.", retry_after_s=1.0)
-    call.body = await call.inbound.body(parts.settings.max_body, lambda: _too_large(parts.settings.max_body))
+    bytes_max = parts.settings.max_body
+    here = call.inbound.body_here(bytes_max, lambda: _too_large(bytes_max))
+    if here is None:
+        return _coming(call, bytes_max)
+    call.body = here
     return None
+
+
+async def _coming(call: Call, bytes_max: int) -> None:
+    call.body = await call.inbound.body(bytes_max, lambda: _too_large(bytes_max))
 
 
 def _too_large(bytes_max: int) -> ProxyError:

@@ -3,7 +3,7 @@
 import time
 from typing import Final
 
-from proxy.core.charges import NO_CHARGE, WORD, Basis, Charge
+from proxy.core.charges import NO_CHARGE, WORD, Basis
 from proxy.core.jsonrpc import MCP_METHODS
 from proxy.core.limits import Draw
 from proxy.core.turns import Waiter
@@ -20,18 +20,20 @@ MOMENT_S: Final = 0.001
 
 _NOTHING: Final = Basis.NOTHING
 
+_ALL: Final = ("all",)
+
 NOWHERE = "_none"
 """The route label of a request that has none."""
 
 
 def began(parts: Parts) -> None:
     """Count a request in."""
-    parts.metrics.change("requests_in_flight", "all", by=1)
+    parts.metrics.add("requests_in_flight", _ALL, 1)
 
 
 def record(call: Call, parts: Parts) -> None:
     """Count a request out and tell its story; never raises."""
-    parts.metrics.change("requests_in_flight", "all", by=-1)
+    parts.metrics.add("requests_in_flight", _ALL, -1)
     ended_s = time.monotonic()
     exchange = call.source.exchange if call.source is not None else None
     if exchange is not None and not call.joined:
@@ -47,7 +49,10 @@ def record(call: Call, parts: Parts) -> None:
         story["trace"] = trace
     parts.log.request(story)
     why = call.why or (_not_kept(call) if not call.reason else "")
-    parts.recent.add(parts.wall(), {**story, "why": why} if why else story)
+    if why:
+        # Not for the log, whose line is written.
+        story["why"] = why
+    parts.recent.add(parts.wall(), story)
 
 
 def _story(call: Call, parts: Parts, ended_s: float) -> dict[str, object]:
@@ -148,22 +153,23 @@ def _measure(call: Call, parts: Parts, ended_s: float, example: str) -> None:
     team = call.team.name if call.team else NOBODY
     route = call.route.name if call.route else NOWHERE
     took_s = ended_s - call.began_s
-    metrics.count("requests_total", team, route, str(call.status or 499))
+    metrics.add("requests_total", (team, route, str(call.status or 499)), 1)
     if call.reason:
         metrics.count("refusals_total", team, call.reason)
-    metrics.observe("request_duration_seconds", route, call.cache_result, value=took_s, example=example)
+    metrics.time("request_duration_seconds", (route, call.cache_result), took_s, example)
     if call.caching is not None:
         _count_cache(call, parts, team, route)
     exchange = call.source.exchange if call.source is not None else None
     if call.mcp is not None and call.mcp.tool is not None and route == "mcp":
         _count_tool(call, parts, team)
     if exchange is None or call.joined:
-        metrics.observe("overhead_seconds", route, value=took_s, example=example)
+        metrics.time("overhead_seconds", (route,), took_s, example)
         return
     upstream_s = (exchange.ended_s or ended_s) - exchange.opened_s
-    metrics.observe("overhead_seconds", route, value=max(0.0, took_s - upstream_s), example=example)
+    own_s = took_s - upstream_s
+    metrics.time("overhead_seconds", (route,), own_s if own_s > 0 else 0.0, example)
     model = parts.models.label(call.model)
-    metrics.observe("upstream_duration_seconds", model, value=upstream_s, example=example)
+    metrics.time("upstream_duration_seconds", (model,), upstream_s, example)
     if call.empty_answer:
         metrics.count("upstream_errors_total", route, "empty_answer")
     if call.resent:
@@ -181,7 +187,7 @@ def _count_cache(call: Call, parts: Parts, team: str, route: str) -> None:
     result = call.cache_result
     if result == "miss" and source is not None and source.exchange.ending is not None and not source.kept:
         result = "uncacheable"
-    parts.metrics.count("cache_requests_total", route, result)
+    parts.metrics.add("cache_requests_total", (route, result), 1)
     saved = (
         call.hit.credits if call.hit is not None else source.exchange.charge.credits if call.joined and source else 0
     )
@@ -222,28 +228,27 @@ def _count_mcp(call: Call, parts: Parts, upstream_s: float) -> None:
     parts.metrics.observe("mcp_operation_duration_seconds", suite, method, value=upstream_s)
 
 
+_KINDS: Final = ("input", "output", "reasoning", "cache_read", "cache_creation")
+"""Of tokens, as their metric names them."""
+
+
 def _count_money(call: Call, parts: Parts, team: str, model: str) -> None:
-    charge: Charge = call.charge
-    assert call.hold is not None
-    outcome = "released" if charge is NO_CHARGE else "overrun" if charge.credits > call.hold.credits else "settled"
-    parts.metrics.count("reservations_total", outcome)
-    parts.metrics.count("spent_credits_total", team, model, by=charge.credits / CREDIT)
-    if charge is not NO_CHARGE and (over := charge.credits - call.hold.credits):
-        parts.metrics.count("settlement_delta_credits_total", "over" if over > 0 else "under", by=abs(over) / CREDIT)
-    if call.hold.price is None:
-        parts.metrics.count("unpriced_requests_total", call.route.name if call.route else NOWHERE)
+    charge, hold, metrics = call.charge, call.hold, parts.metrics
+    assert hold is not None
+    outcome = "released" if charge is NO_CHARGE else "overrun" if charge.credits > hold.credits else "settled"
+    metrics.add("reservations_total", (outcome,), 1)
+    metrics.add("spent_credits_total", (team, model), charge.credits / CREDIT)
+    if charge is not NO_CHARGE and (over := charge.credits - hold.credits):
+        metrics.add("settlement_delta_credits_total", ("over" if over > 0 else "under",), abs(over) / CREDIT)
+    if hold.price is None:
+        metrics.count("unpriced_requests_total", call.route.name if call.route else NOWHERE)
     meter = call.source.exchange.meter if call.source is not None else None
     if meter is not None:
         usage = meter.usage
-        for kind, tokens in (
-            ("input", usage.input),
-            ("output", usage.output),
-            ("reasoning", usage.reasoning),
-            ("cache_read", usage.cache_read),
-            ("cache_creation", usage.cache_write),
-        ):
+        told = (usage.input, usage.output, usage.reasoning, usage.cache_read, usage.cache_write)
+        for kind, tokens in zip(_KINDS, told, strict=True):
             if tokens:
-                parts.metrics.count("tokens_total", team, model, kind, by=tokens)
+                metrics.add("tokens_total", (team, model, kind), tokens)
 
 
 def _count_tool(call: Call, parts: Parts, team: str) -> None:

@@ -39,7 +39,7 @@ _BODYLESS: Final = frozenset({204, 205})
 async def relay(call: Call, parts: Parts) -> web.StreamResponse:
     """Pass the answer on; always the last stage. Raises ProxyError as long as nothing is out."""
     assert call.source is not None
-    answer = await call.source.head()
+    answer = call.source.exchange.answer or await call.source.head()
     if answer.status != 401 and call.gateway_key is None:
         parts.state.key_refused = False
     pressure.answered(call, answer.status, parts)
@@ -193,11 +193,9 @@ async def _whole(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse
         )
     else:
         body, content_type = lists.adapted(call, body), answer.content_type
-    headers = {
-        **replies.our_headers(call, parts, known_charge=True),
-        **replies.passed_headers(call, answer),
-        "content-type": content_type,
-    }
+    headers = replies.our_headers(call, parts, known_charge=True)
+    headers |= replies.passed_headers(call, answer)
+    headers["content-type"] = content_type
     return replies.respond(call, parts, status, body, headers)
 
 

@@ -21,7 +21,7 @@ from proxy.server.call import Call
 from proxy.server.parts import Parts
 from proxy.server.routes import Dialect
 from proxy.server.upstream import Answer
-from proxy.server.waits import rate_lines
+from proxy.server.waits import tell_rates
 from proxy.server.whole import Whole, date_of
 from proxy.units import credit_text, instant_text
 
@@ -54,7 +54,7 @@ def our_headers(call: Call, parts: Parts, *, known_charge: bool) -> dict[str, st
     }
     if call.waiter is not None and call.policy.rate_headers is _SHOW:
         openai = call.dialect is _OPENAI or call.dialect is _RESPONSES
-        lines |= rate_lines(call.waiter, openai=openai, now_s=parts.queue.now_s())
+        tell_rates(lines, call.waiter, openai=openai, now_s=parts.queue.now_s())
     if known_charge and (call.hit is not None or call.source is not None):
         charged, saved = _cost(call)
         lines["X-Sluicegate-Credits"] = f"charged={credit_text(charged)}, saved={credit_text(saved)}"
@@ -76,11 +76,11 @@ def _cost(call: Call) -> tuple[int, int]:
 
 
 def _timing(call: Call) -> str:
-    said = [f"queue;dur={call.waited_s * 1000:.1f}"]
+    queue = f"queue;dur={call.waited_s * 1000:.1f}"
     exchange = call.source.exchange if call.source is not None else None
-    if exchange is not None and exchange.head_s is not None:
-        said.append(f"upstream;dur={((exchange.ended_s or exchange.head_s) - exchange.opened_s) * 1000:.1f}")
-    return ", ".join(said)
+    if exchange is None or exchange.head_s is None:
+        return queue
+    return f"{queue}, upstream;dur={((exchange.ended_s or exchange.head_s) - exchange.opened_s) * 1000:.1f}"
 
 
 def passed_headers(call: Call, answer: Answer | Said) -> dict[str, str]:
@@ -99,11 +99,12 @@ def _ended_broken(call: Call) -> None:
         call.source.exchange.end(Ending.UPSTREAM_BROKE)
 
 
-def respond(call: Call, parts: Parts, status: int, body: bytes, headers: Mapping[str, str]) -> web.Response:
-    """A whole answer, counted in the call."""
+def respond(call: Call, parts: Parts, status: int, body: bytes, headers: dict[str, str]) -> web.Response:
+    """A whole answer, counted in the call. headers: made for it, and its own from here on."""
     call.status = status
     call.sent_bytes = len(body)
-    response = Whole(status=status, body=body, headers={**headers, "Date": date_of(parts.wall())})
+    headers["Date"] = date_of(parts.wall())
+    response = Whole(status, body, headers)
     call.inbound.body_read = call.inbound.body_read or not call.inbound.request.can_read_body
     if not call.inbound.body_read or parts.state.draining:
         # What is left of the body is no next request.

@@ -26,8 +26,12 @@ _REASONS: Final[Mapping[type[UpstreamFault], tuple[str, str]]] = {
 
 async def send(call: Call, parts: Parts) -> web.StreamResponse | None:
     """Raises ProxyError for a gateway that gave no answer."""
+    assert call.source is not None
     try:
-        answer = await _head(call, parts)
+        try:
+            answer = await call.source.head()
+        except NeverSent as fault:
+            answer = await _tried_again(call, fault, parts)
     except UpstreamFault as fault:
         if call.taken_back:
             # It was given up while its hold was written, and is not sent any more.
@@ -39,17 +43,14 @@ async def send(call: Call, parts: Parts) -> web.StreamResponse | None:
     return None
 
 
-async def _head(call: Call, parts: Parts) -> Answer:
-    """The answer's head. A call of which nothing was sent is tried once more, as long as it may wait."""
-    assert call.source is not None
-    try:
-        return await call.source.head()
-    except NeverSent:
-        may_wait = call.waiter is not None and parts.queue.now_s() < call.waiter.deadline_s
-        if call.joined or call.unsent or not may_wait or call.inbound.gone or parts.state.draining:
-            raise
+async def _tried_again(call: Call, why: NeverSent, parts: Parts) -> Answer:
+    """The answer's head of a call of which nothing was sent: it is tried once more, as long as it may wait."""
+    may_wait = call.waiter is not None and parts.queue.now_s() < call.waiter.deadline_s
+    if call.joined or call.unsent or not may_wait or call.inbound.gone or parts.state.draining:
+        raise why
     call.unsent = True
     await once_more(call, parts)
+    assert call.source is not None
     return await call.source.head()
 
 

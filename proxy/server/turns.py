@@ -101,9 +101,8 @@ class Queue:
             if refusal is None:
                 for place in turn.places:
                     slots = place.slots
-                    self._metrics.count(
-                        "limit_decisions_total", waiter.team, slots.rate.name, _decision(slots, waiter.block)
-                    )
+                    said = waiter.team, slots.rate.name, _decision(slots, waiter.block)
+                    self._metrics.add("limit_decisions_total", said, 1)
                 return turn
             self.give_back(turn)
             if refusal.why is not Why.BUSY or self.now_s() >= waiter.deadline_s:

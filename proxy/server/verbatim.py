@@ -35,7 +35,8 @@ def answer(sent: bytes, parts: Parts) -> Sequence[bytes]:
     if entry is None or entry.status != 200:
         return ()
     headers, body = hits.told(call, parts, entry)
-    head = head_of(200, "OK", [*headers.items(), ("Date", date_of(call.at_s)), ("Content-Length", str(len(body)))])
+    headers["Date"] = date_of(call.at_s)
+    head = head_of(200, headers, len(body))
     call.status, call.sent_bytes = entry.status, len(body)
     record.began(parts)
     record.record(call, parts)

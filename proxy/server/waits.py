@@ -94,46 +94,54 @@ _LINES: Final = {
 }
 
 
-def rate_lines(waiter: Waiter, *, openai: bool, now_s: float) -> dict[str, str]:
-    """Header lines that tell the caller's rates, and how much of the tightest one is left."""
-    acting = [slots for slots, _ in waiter.wants if slots.rate.window_s and slots.rate.acts]
-    if not acting:
-        return {}
-    tight = min(acting, key=_left_share) if len(acting) > 1 else acting[0]
+def tell_rates(lines: dict[str, str], waiter: Waiter, *, openai: bool, now_s: float) -> None:
+    """Add the header lines that tell the caller's rates, and how much of the tightest one is left."""
+    told: list[str] = []
+    tight = other = None  # the tightest of all, and of those that count something else than it does
+    least = other_least = inf
+    for slots, _ in waiter.wants:
+        rate = slots.rate
+        if not rate.window_s or not rate.acts:
+            continue
+        told.append(slots.told)
+        share = (slots.capacity - slots.used) / (slots.amount or 1)
+        alike = tight is None or tight.rate.counts is rate.counts
+        if share < least:
+            if not alike:
+                other, other_least = tight, least
+            tight, least = slots, share
+        elif not alike and share < other_least:
+            other, other_least = slots, share
+    if tight is None:
+        return
     tight.forget(now_s)
     left, resets_s = _left(tight), _resets_s(tight, now_s)
-    lines = {
-        "ratelimit-policy": ", ".join([one.told for one in acting]),
-        "ratelimit": f'"{tight.rate.name}";r={left};t={ceil(resets_s)}',
-    }
+    lines["ratelimit-policy"] = ", ".join(told)
+    lines["ratelimit"] = f'"{tight.rate.name}";r={left};t={ceil(resets_s)}'
     if openai:
-        lines |= _openai_lines(tight, left, resets_s)
+        _tell_openai(lines, tight, left, resets_s)
         # What has a window counts requests or tokens.
-        others = [one for one in acting if one.rate.counts is not tight.rate.counts]
-        if others:
-            other = min(others, key=_left_share)
-            lines |= _openai_lines(other, _left(other), _resets_s(other, now_s))
-    return lines
+        if other is not None:
+            _tell_openai(lines, other, _left(other), _resets_s(other, now_s))
 
 
-def _openai_lines(slots: Slots, left: int, resets_s: float) -> dict[str, str]:
+def _tell_openai(lines: dict[str, str], slots: Slots, left: int, resets_s: float) -> None:
     """What OpenAI's SDKs read, for requests and for tokens."""
     limit, remaining, reset = _LINES[slots.rate.counts]
-    return {limit: str(slots.amount), remaining: str(left), reset: f"{resets_s:.3f}s"}
+    lines[limit], lines[remaining], lines[reset] = str(slots.amount), str(left), f"{resets_s:.3f}s"
 
 
 def _left(slots: Slots) -> int:
-    return max(0, slots.capacity - slots.used)
-
-
-def _left_share(slots: Slots) -> float:
-    return (slots.capacity - slots.used) / max(1, slots.amount)
+    left = slots.capacity - slots.used
+    return left if left > 0 else 0
 
 
 def _resets_s(slots: Slots, now_s: float) -> float:
     """Until the first place comes back."""
-    first = next(slots.coming(), None)
-    return slots.rate.window_s if first is None else max(0.0, first.ends_s - now_s)
+    ends_s = slots.next_s
+    if ends_s is None:
+        return slots.rate.window_s
+    return ends_s - now_s if ends_s > now_s else 0.0
 
 
 def told(scheduler: Scheduler, now_s: float, waiting_bytes: int) -> dict[str, object]:

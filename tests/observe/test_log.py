@@ -4,7 +4,7 @@ import pytest
 
 from proxy.config.secret import Secret
 from proxy.config.settings import LogFormat, LogLevel
-from proxy.observe.log import TEXT_MAX, RequestLog, open_log
+from proxy.observe.log import PLAIN_MAX, TEXT_MAX, RequestLog, open_log
 
 KNOWN = Secret("gk-0123456789-known")
 
@@ -185,3 +185,46 @@ def test_a_known_secret_is_masked_in_the_plainest_of_lines():
     assert b"correcthorse" not in b"".join(lines)
     assert b"app *** 1" in lines[0]
     assert b"app 1" in lines[1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "team-3",
+        "big-model",
+        "dark-blue",
+        "basic",
+        "a Bearer",
+        "sk-short",
+        'a "quoted" word',
+        "a\\b",
+        "{brace}",
+        "x" * TEXT_MAX,
+    ],
+)
+def test_what_only_looks_like_something_stands_as_it_is_however_often_it_comes(text):
+    book = Book()
+    for number in range(3):
+        book.log.request({"id": str(number), "user_agent": text})
+    assert [event["user_agent"] for event in book.events] == [text] * 3
+
+
+@pytest.mark.parametrize(
+    "text", ["Bearer abc", "sk-0123456789", "Basic abc", "eyJa.b.c", KNOWN.reveal(), "a\nb", "é\u202e"]
+)
+def test_a_text_is_looked_at_however_many_plain_ones_came_before(text):
+    book = Book()
+    for said in ("curl/8", text, "curl/8", text):
+        book.log.request({"id": "a", "user_agent": said})
+    first, second, third, fourth = [event["user_agent"] for event in book.events]
+    assert first == third == "curl/8"
+    assert second == fourth != text
+
+
+def test_of_plain_texts_and_names_only_so_many_are_remembered():
+    book = Book()
+    for number in range(PLAIN_MAX + 10):
+        book.log.request({"id": str(number), f"name-{number}": 1})
+    assert len(book.log._plain) <= PLAIN_MAX
+    assert len(book.log._names) <= PLAIN_MAX
+    assert book.events[-1]["id"] == str(PLAIN_MAX + 9)

@@ -141,7 +141,7 @@ async def test_all_of_a_known_head_is_there(front, gateway):
     await raw.send(sent)
     await raw.reply()
     here = Again(connection_of(front, raw), found, body, sent)
-    assert await here.body(1000, AssertionError) == body
+    assert here.body_here(1000, AssertionError) == body
     assert here.header_lines == list(here.request.headers.items())
     assert [line for line in here.header_lines if line[0].lower() == "x-twice"] == [
         ("X-Twice", "one"),

@@ -114,11 +114,11 @@ async def test_a_fault_of_ours_tells_its_place_to_the_log_and_nothing_to_the_cal
     lines: list[bytes] = []
     async with proxied(gateway.url) as front:
 
-        async def failing(*_):
+        def failing(*_):
             raise RuntimeError(PROMPT)
 
         front.running.parts.log.__init__(lines.append, form=LogFormat.JSON, level=LogLevel.DEBUG)
-        front.running.parts.judge.facts = failing
+        front.running.parts.judge.at_once = failing
         reply = await front.post("/v1/chat/completions", CHAT)
     assert (reply.status, reply.error["reason"]) == (500, "fault")
     assert PROMPT.encode() not in reply.body + b"".join(lines)
