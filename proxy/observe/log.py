@@ -48,7 +48,7 @@ _HINTS: Final = ("earer", "asic", "k-", "g-", "eyJ")
 _FIGURES: Final = frozenset({int, float, bool, type(None)})
 
 PLAIN_MAX: Final = 4096
-"""Texts, and names of fields, that are remembered to be plain: most come again in the next line."""
+"""Texts that are remembered to be plain, and names of fields to be no secrets': most come again in the next line."""
 
 _MILLISECONDS: Final = tuple([f".{at:03}Z" for at in range(1000)])
 
@@ -127,7 +127,7 @@ class RequestLog:
         return True
 
     def _found_named(self, name: str) -> bool:
-        if type(name) is not str or _names_secret(name) or not self._is_plain(name):
+        if type(name) is not str or _names_secret(name):
             return False
         _remember(name, self._names)
         return True

@@ -93,6 +93,15 @@ async def test_a_body_that_comes_in_one_piece_with_its_head_is_bounded_as_any_ot
     assert len(gateway.journal) == (status == 200)
 
 
+@pytest.mark.parametrize(("size", "status"), [(200, 200), (201, 413)])
+async def test_a_body_in_one_chunk_that_comes_with_its_head_is_bounded_as_any_other(gateway, size, status):
+    chunk = b"%x\r\n%b\r\n0\r\n\r\n" % (size, BODY.ljust(size))
+    async with proxied(gateway.url, max_body=200) as front:
+        reply = await exchange(front.address, framed("Transfer-Encoding: chunked", body=chunk))
+    assert reply.status == status, reply
+    assert len(gateway.journal) == (status == 200)
+
+
 async def test_a_refusal_repeats_nothing_of_a_secret(front):
     for line in ("Authorization: Bearer top-secret\x01", "x-api-key: top-secret\x00"):
         reply = await exchange(front.address, framed(LENGTH, line))

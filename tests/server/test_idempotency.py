@@ -247,6 +247,7 @@ async def test_calls_that_spend_nothing_do_not_use_their_key(gateway, tmp_path):
     async with on_disk(gateway, tmp_path) as front:
         for _ in range(2):
             reply = await front.get("/v1/models", headers=ONCE)
+            assert reply.status == 200
             assert "Idempotency-Replayed" not in reply.headers
 
 

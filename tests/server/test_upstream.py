@@ -411,3 +411,12 @@ async def test_nobody_there_is_never_sent():
     with pytest.raises(NeverSent):
         await upstream.send(OUT)
     await upstream.close()
+
+
+@pytest.mark.parametrize("value", ["b\r\nhost: else", "b\rc", "b\nc", "b\0c"])
+async def test_nothing_is_sent_with_a_header_line_that_would_be_two_requests(value):
+    async with gateway() as (said, upstream):
+        for out in (OUT._replace(headers={"x-a": value}), OUT._replace(target=f"/chat?{value}")):
+            with pytest.raises(NeverSent):
+                await upstream.send(out)
+        assert said.asked == 0
