@@ -83,6 +83,7 @@ async def _look(call: Call, parts: Parts) -> web.StreamResponse | None:
 def _given(call: Call, entry: Entry, parts: Parts) -> web.StreamResponse | None:
     """A stored answer, where it is fresh."""
     if is_fresh(call, entry, parts):
+        _remember(call, parts)
         return hits.serve(call, parts, entry)
     call.cache_status = "sluicegate; fwd=stale"
     return None
@@ -170,15 +171,16 @@ def caching_of(call: Call, parts: Parts) -> Caching:
         body=out.body if call.mcp is None else _asked_of_suite(call, parts),
         as_it_is=len(out.body) > LARGE,
     )
-    caching = Caching(decision, key, wanted, scope)
-    if (
-        call.place is not None
-        and call.taker is None
-        and facts.route == call.match.route.name
-        and call.facts is not None
-    ):
-        parts.cache.remember(call.place, Road(call.policy, call.facts, caching))
-    return caching
+    return Caching(decision, key, wanted, scope)
+
+
+def _remember(call: Call, parts: Parts) -> None:
+    """Know a request again that was answered from the cache, by its bytes."""
+    assert call.match is not None
+    same_route = call.facts_for_books.route == call.match.route.name
+    if call.place is not None and call.taker is None and same_route and call.facts is not None:
+        assert call.caching is not None
+        parts.cache.remember(call.place, Road(call.policy, call.facts, call.caching))
 
 
 def _definition(call: Call, parts: Parts) -> Definition | None:
@@ -232,7 +234,7 @@ def keeper(call: Call, parts: Parts) -> Keep:
                 usage={} if usage is None else {name: count for name in _COUNTED if (count := getattr(usage, name))},
             )
         )
-        parts.metrics.observe("cache_operation_duration_seconds", "put", value=time.monotonic() - began_s)
+        parts.metrics.time("cache_operation_duration_seconds", _PUT, time.monotonic() - began_s, "")
         return True
 
     return keep
@@ -241,6 +243,7 @@ def keeper(call: Call, parts: Parts) -> Keep:
 KEPT_HEADERS: Final = frozenset({"content-type", "content-disposition", "x-model", "x-music-structure"})
 """What of an answer's header is true of its stored bytes; figures of limits and charges are of their moment."""
 
+_PUT: Final = ("put",)
 _COUNTED: Final = ("input", "output", "reasoning", "cache_read", "cache_write")
 
 

@@ -117,15 +117,13 @@ async def _without_asking(call: Call, parts: Parts) -> web.StreamResponse:
     if call.hold is not None:
         call.hold = call.hold._replace(id=parts.new_id())
     await again(call, parts, first=True)
-    await send(call, parts)
-    return await relay(call, parts)
+    return await send(call, parts) or await relay(call, parts)
 
 
 async def _once_more(call: Call, parts: Parts) -> web.StreamResponse:
     """The gateway had no room: the call waits at the head of its lane, and is sent again."""
     await once_more(call, parts)
-    await send(call, parts)
-    return await relay(call, parts)
+    return await send(call, parts) or await relay(call, parts)
 
 
 async def _gather_error(call: Call) -> bytes:
