@@ -197,12 +197,11 @@ class Connection(RequestHandler):
         if self._serving is not None:
             self._hold(data)
             return
-        idle = self._idle
-        begins = self._between and idle
-        free = begins and not (self._paused or self._close or self._force_close) and self.transport is not None
-        if free and (self._answered(data) or self._served(data)):
+        idle, asked = self._idle, len(self._messages)
+        free = idle and self._between and not (self._paused or self._close or self._force_close)
+        if free and self.transport is not None and (self._answered(data) or self._served(data)):
             return
-        if (end := _last_head(data) if idle else 0) > 0:
+        if (end := _last_head(data) if idle or self._between else 0) > 0:
             # The parser takes back what it found in the same bytes as a fault, and what follows here is one.
             super().data_received(data[:end])
             super().data_received(data[end:])
@@ -211,8 +210,8 @@ class Connection(RequestHandler):
         if self._head_timer is None and self._idle and self.transport is not None:
             # It was part of a head; most come whole and need no clock.
             self._await_head()
-        self._between = begins and self._one_request(data)
-        self._whole = (self._messages[0][0], data) if self._between and len(data) <= CHUNK_MAX else None
+        self._between = self._between and self._one_request(data, asked)
+        self._whole = (self._messages[-1][0], data) if self._between and len(data) <= CHUNK_MAX else None
 
     def _answered(self, data: bytes) -> bool:
         if not (answer := self._listener.known(data)):
@@ -306,19 +305,25 @@ class Connection(RequestHandler):
             serving.cancel()
         await super().shutdown(timeout)
 
-    def _one_request(self, data: bytes) -> bool:
-        """Whether this was one request from its first byte to its last, so that the next byte begins another."""
-        if len(self._messages) != 1:
+    def _one_request(self, data: bytes, asked: int) -> bool:
+        """Whether this was one request from its first byte to its last, so that the next byte begins another.
+
+        asked: how many waited to be answered before it.
+        """
+        if len(self._messages) != asked + 1:
             return False
-        message, content = self._messages[0]
+        message, content = self._messages[-1]
         if not isinstance(message, RawRequestMessage) or message.should_close:
             return False
         return content.is_eof() and len(data) == data.find(b"\r\n\r\n") + 4 + content.total_bytes
 
     def take_whole(self, request: web.BaseRequest) -> bytes | None:
         """All bytes of a request that begins to be answered, where it came in one piece."""
-        whole, self._whole = self._whole, None
-        return whole[1] if whole is not None and whole[0] is request._message else None  # noqa: SLF001
+        whole = self._whole
+        if whole is None or whole[0] is not request._message:  # noqa: SLF001
+            return None
+        self._whole = None
+        return whole[1]
 
     @property
     def _idle(self) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import os
 import socket
 
 import orjson
@@ -469,6 +470,60 @@ def test_a_request_that_comes_while_another_is_taken_up_waits_for_its_turn(behin
         assert called == [first.partition(b"\r\n\r\n")[2]]
 
     on_uvloop(story)
+
+
+def test_a_connection_goes_on_taking_the_short_way_behind_a_request_that_came_too_early_for_it():
+    async def story(front, gateway):
+        sent = await known(front, chat())
+        raw = await Raw.open(front.address)
+        await front.until(lambda: connection_of(front, raw)._waiter is not None)
+        connection = connection_of(front, raw)
+        gate, socket_of_caller = connection._request_handler, raw.writer.get_extra_info("socket").fileno()
+
+        async def answered_while_the_next_one_comes(request):
+            connection._request_handler = gate
+            response = await gate(request)
+            # It is read before the library's loop over requests has heard that this one is done.
+            os.write(socket_of_caller, sent)
+            return response
+
+        connection._request_handler = answered_while_the_next_one_comes
+        await raw.send(chat("hi", "X-New: 1"))
+        assert [(await raw.reply()).status for _ in range(2)] == [200, 200]
+        assert connection._request_count == 2, "both were the library's"
+        await raw.send(sent)
+        assert (await raw.reply()).status == 200
+        assert connection._request_count == 2
+        assert len(gateway.journal) == 4
+        raw.close()
+
+    on_uvloop(story)
+
+
+@pytest.mark.parametrize("cut", [1, 3, 40, 150])
+async def test_the_end_of_a_head_is_not_remembered_as_one(front, cut):
+    sent = chat()
+    raw = await Raw.open(front.address)
+    await raw.send(sent[:cut])
+    await front.until(lambda: connection_of(front, raw)._between is False)
+    await raw.send(sent[cut:])
+    assert (await raw.reply()).status == 200
+    assert not front.running.parts.heads._by_bytes
+    raw.close()
+
+
+async def test_the_beginning_of_a_request_behind_one_that_waits_is_not_one(front, gateway):
+    gateway.set_fault("slow", times=1, gate="head")
+    raw = await Raw.open(front.address)
+    await raw.send(request("GET", "/v1/models"))
+    await gateway.wait_for_gate("head")
+    await raw.send(request("GET", "/-/health"))
+    await front.until(lambda: connection_of(front, raw)._messages)
+    await raw.send(b"GET")
+    await front.until(lambda: not connection_of(front, raw)._between)
+    gateway.open_gate("head")
+    assert [(await raw.reply()).status for _ in range(2)] == [200, 200]
+    raw.close()
 
 
 @pytest.mark.parametrize("turns", range(6))
