@@ -161,9 +161,12 @@ class Exchange:
         return self._abandoned and self._sending is not None and self._sending.uncancel() == 0
 
     async def read(self) -> bytes:
-        """The next piece of the answer, metered; `b""` once, at its end. Raises UpstreamFault."""
+        """The next piece of the answer, metered; `b""` at its end. Raises UpstreamFault."""
         assert self.answer is not None
         if self.ending is not None:
+            if self._abandoned:
+                # What was given up between two pieces must not look as if it were all of it.
+                raise Abandoned("the answer was given up")
             return b""
         try:
             piece = await self.answer.read()
@@ -171,7 +174,11 @@ class Exchange:
             if self.meter is not None:
                 self.meter.close(clean=False)
             self.finish()
-            self.end(self._given_up if self._abandoned else fault.ending)
+            if self._abandoned:
+                # It was given up here, which is no failure of the gateway.
+                self.end(self._given_up)
+                raise Abandoned("the answer was given up") from fault
+            self.end(fault.ending)
             raise
         except BaseException:
             self.end(_CALLER_LEFT)
@@ -248,7 +255,9 @@ class Exchange:
         self.abandon()
 
     def abandon(self) -> None:
-        """Stop waiting for the gateway; what was metered so far is what is known."""
+        """Stop waiting for the gateway; what was metered so far is what is known. Too late once it has ended."""
+        if self.ending is not None:
+            return
         self._abandoned = True
         if self._sending is not None:
             self._sending.cancel()

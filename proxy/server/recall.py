@@ -133,6 +133,11 @@ async def _join(call: Call, parts: Parts) -> web.StreamResponse | None:
     return None
 
 
+def may_begin_anew(call: Call, parts: Parts) -> bool:
+    """Whether a call that joined another in vain goes on by itself: once, and not when the proxy stops."""
+    return call.joined and not call.anew and not parts.state.draining
+
+
 def begin_anew(call: Call) -> None:
     """Forget the call that was joined."""
     if call.source is not None:

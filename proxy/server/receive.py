@@ -25,6 +25,11 @@ BODY_SENTENCE = "Request body too large. Maximum size is 25MB."
 """The gateway's own sentence for a body above its limit."""
 
 
+def shutting_down() -> ProxyError:
+    """What a call is told that is not begun any more."""
+    return ProxyError("draining", "The proxy is shutting down; try again.", retry_after_s=1.0)
+
+
 def head(call: Call, parts: Parts) -> web.StreamResponse | None:
     """Judge request line and header, then find the route. Raises ProxyError; answers what needs no route."""
     inbound = call.inbound
@@ -133,7 +138,7 @@ def _wrong_method(method: str, allowed: tuple[str, ...]) -> ProxyError:
 def body(call: Call, parts: Parts) -> Coroutine[None, None, None] | None:
     """Read the body, counted. Raises ProxyError `body_too_large`, `request_timeout` or `bad_request`."""
     if parts.state.draining:
-        raise ProxyError("draining", "The proxy is shutting down; try again.", retry_after_s=1.0)
+        raise shutting_down()
     bytes_max = parts.settings.max_body
     here = call.inbound.body_here(bytes_max, lambda: _too_large(bytes_max))
     if here is None:

@@ -18,7 +18,8 @@ from proxy.server.call import Call
 from proxy.server.known import NAMES_MAX
 from proxy.server.normalise import BINARY
 from proxy.server.parts import Parts
-from proxy.server.recall import Anew
+from proxy.server.recall import Anew, may_begin_anew
+from proxy.server.receive import shutting_down
 from proxy.server.routes import Dialect
 from proxy.server.send import MAY_BE_CHARGED, refused, send
 from proxy.server.upstream import Answer, TooSlow, UpstreamFault
@@ -48,8 +49,7 @@ async def relay(call: Call, parts: Parts) -> web.StreamResponse:
     if answer.status >= 400:
         return await _error(call, answer, parts)
     if answer.status >= 300:
-        if not call.shared:
-            call.source.exchange.end(Ending.GATEWAY_REFUSED)
+        call.source.end(Ending.GATEWAY_REFUSED)
         raise ProxyError(
             "upstream_redirect",
             f"The gateway answered {answer.status}, a redirect, which is never followed. Whoever runs the proxy should "
@@ -72,8 +72,8 @@ _MEDIA_TYPES: Final = ("audio/", "video/", "application/octet-stream")
 
 def _nonsense(call: Call, what: str) -> ProxyError:
     """The answer cannot be what was asked for; the call may have been charged all the same."""
-    if call.source is not None and not call.shared:
-        call.source.exchange.end(Ending.UPSTREAM_BROKE)
+    if call.source is not None:
+        call.source.end(Ending.UPSTREAM_BROKE)
     paid = MAY_BE_CHARGED if call.hold is not None else ""
     return ProxyError("upstream_broken", f"The gateway answered with {what}.{paid}")
 
@@ -91,7 +91,7 @@ async def _error(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse
         return await _without_asking(call, parts)
     parts.metrics.count("upstream_errors_total", call.match.route.name if call.match else "_none", str(answer.status))
     if answer.status == 429:
-        if call.joined and not call.anew and call.policy.storms is Storms.HOLD:
+        if call.policy.storms is Storms.HOLD and may_begin_anew(call, parts):
             raise Anew
         if not call.joined and pressure.sent_back(call, answer, parts):
             return await _once_more(call, parts)
@@ -139,8 +139,7 @@ async def _gather_error(call: Call) -> bytes:
     except UpstreamFault:
         # The status is known and decides; a sentence cut short is better than none.
         pass
-    if not call.shared:
-        call.source.exchange.finish()
+    call.source.end(None)
     return b"".join(pieces)[:ERROR_MAX]
 
 
@@ -167,13 +166,15 @@ async def _whole(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse
     except UpstreamFault as fault:
         meter = call.source.exchange.meter
         if meter is None or not meter.terminal or not gathered or isinstance(fault, TooSlow):
-            if call.joined and not call.anew:
+            if may_begin_anew(call, parts):
                 raise Anew from fault
             raise refused(call, parts, fault) from fault
         # The connection broke behind a whole answer: what it says was said, and an id in it must not be lost.
     exchange, status = call.source.exchange, answer.status
     if call.joined and not call.source.kept and not call.anew:
         # Nobody may be given this answer but the one who asked for it, so those who waited ask for themselves.
+        if parts.state.draining:
+            raise shutting_down()
         call.alone = True
         raise Anew
     if call.shared and call.source.kept:

@@ -95,8 +95,8 @@ def passed_headers(call: Call, answer: Answer | Said) -> dict[str, str]:
 
 
 def _ended_broken(call: Call) -> None:
-    if call.source is not None and not call.shared:
-        call.source.exchange.end(Ending.UPSTREAM_BROKE)
+    if call.source is not None:
+        call.source.end(Ending.UPSTREAM_BROKE)
 
 
 def respond(call: Call, parts: Parts, status: int, body: bytes, headers: dict[str, str]) -> web.Response:

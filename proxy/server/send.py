@@ -10,7 +10,7 @@ from proxy.server import pressure, replies
 from proxy.server.admit import once_more
 from proxy.server.call import Call
 from proxy.server.parts import Parts
-from proxy.server.recall import Anew
+from proxy.server.recall import Anew, may_begin_anew
 from proxy.server.upstream import Abandoned, Answer, Broke, NeverSent, TimedOut, TooSlow, UpstreamFault
 
 MAY_BE_CHARGED: Final = " The call may have been charged."
@@ -36,7 +36,7 @@ async def send(call: Call, parts: Parts) -> web.StreamResponse | None:
         if call.taken_back:
             # It was given up while its hold was written, and is not sent any more.
             return replies.taken_back(call, parts)
-        if call.joined and not call.anew:
+        if may_begin_anew(call, parts):
             raise Anew from fault
         raise refused(call, parts, fault) from fault
     call.upstream_status = answer.status

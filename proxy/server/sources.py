@@ -34,7 +34,14 @@ class Source(Protocol):
 
     @property
     def read(self) -> Read:
-        """Reads the next piece of the body, `b""` at its end; raises UpstreamFault where the gateway broke off."""
+        """Reads the next piece of the body, `b""` at its end.
+
+        Raises UpstreamFault where the gateway broke off, ConnectionResetError where its caller left and it went on.
+        """
+        ...
+
+    def end(self, ending: Ending | None) -> None:
+        """No more of it is read: the exchange ends where nobody else reads it. None: as its status says."""
         ...
 
     def leave(self) -> None:
@@ -57,12 +64,23 @@ class DirectSource:
         """Send the request, once, and wait for the head."""
         return self.exchange.answer or await self.exchange.open()
 
+    def end(self, ending: Ending | None) -> None:
+        """Nobody else reads this exchange."""
+        _end(self.exchange, ending)
+
     def leave(self) -> None:
         """Nobody else reads this exchange."""
         if self._cancels:
             self.exchange.abandon()
         else:
             self.exchange.caller_left()
+
+
+def _end(exchange: Exchange, ending: Ending | None) -> None:
+    if ending is None:
+        exchange.finish()
+    else:
+        exchange.end(ending)
 
 
 Keep = Callable[[Exchange, bytes], bool]
@@ -162,6 +180,12 @@ class Shared:
             self._hand_over()
         else:
             self._end(fault)
+
+    def end(self, ending: Ending | None) -> None:
+        """The first reader reads no more."""
+        _end(self.exchange, ending)
+        if self.exchange.ending is not None:
+            self._end()
 
     def _hand_over(self) -> None:
         """Read on in a task of its own where the first reader is not the only one, or not there any more."""
@@ -277,10 +301,17 @@ class SharedSource:
         try:
             piece = await self._spool.read(self._reader)
         except FellBehind as behind:
+            if self.left:
+                raise ConnectionResetError("the caller left") from behind
             raise TooSlow("others waited for this reader as long as they may") from behind
         if not piece and (fault := self._shared.fault()):
             raise fault
         return piece
+
+    def end(self, ending: Ending | None) -> None:
+        """Others may read on."""
+        if self._shared.is_read_by(self):
+            self._shared.end(ending)
 
     def leave(self) -> None:
         """Give the place up; the others go on."""

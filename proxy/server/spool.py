@@ -19,7 +19,7 @@ MOMENT_S: Final = 0.05
 
 
 class FellBehind(Exception):
-    """The reader lost its place: others waited for it as long as they may."""
+    """The reader lost its place: others waited for it as long as they may, or it had given it up."""
 
 
 class Reader:
@@ -150,7 +150,7 @@ class Spool:
             if self._size > self._bytes_max:
                 self._let_go()
                 self._wake()
-        while not reader.dropped:
+        while not reader.dropped and reader.at >= self._first:
             if reader.at < self._first + len(self._pieces):
                 reader.holds = True
                 return self._pieces[reader.at - self._first]

@@ -31,7 +31,8 @@ def open_response(call: Call, answer: Answer, parts: Parts) -> Flow:
     call.status = answer.status
     if call.promised is not None:
         call.promised.response = response
-    if parts.state.draining:
+    if parts.state.draining or not call.inbound.stays_open:
+        # A caller of HTTP/1.0 knows the end of what has no length by that.
         response.force_close()
     return response
 

@@ -1,14 +1,17 @@
 """Cancellation, crowds, slow neighbours and drain: no hold stays open, and nobody pays for somebody else's trouble."""
 
 import asyncio
+import contextlib
 import types
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 
 import orjson
 import pytest
 
 from proxy.config.settings import LogFormat
 from proxy.config.sources import load
+from proxy.core.deterministic import CacheRule
 from proxy.core.ledger import Hold
 from proxy.core.policy import DEFAULT_POLICY
 from proxy.observe.log import RequestLog
@@ -198,3 +201,72 @@ async def test_a_drain_that_takes_too_long_ends_what_runs_and_charges_it(gateway
         assert front.running.parts.books.open_holds == 0
         assert front.entries[-1].charge.credits > 0
         raw.close()
+
+
+# --- calls that are shared, and the end of the process ---
+
+SURE = {**CHAT, "temperature": 0}
+
+
+@pytest.mark.parametrize("stage", ["head", "half"])
+async def test_who_shares_a_call_that_the_proxy_gives_up_is_told_so_and_nothing_is_sent_again(gateway, stage):
+    gateway.set_fault("slow", gate=stage, **({"at": 1} if stage == "half" else {}))
+    async with proxied(gateway.url) as front:
+        calls = [asyncio.create_task(front.post("/v1/chat/completions", SURE)) for _ in range(5)]
+        await gateway.wait_for_gate(stage)
+        await front.until(lambda: [one.shared.readers for one in front.running.parts.in_flight._slots.values()] == [5])
+        await front.running.drain(0)
+        replies = await asyncio.gather(*calls)
+        assert {(reply.status, reply.error["reason"]) for reply in replies} == {(503, "draining")}
+        assert len(gateway.journal) == 1
+        assert (len(front.entries), front.running.parts.books.open_holds) == (2, 0)
+        gateway.open_gate(stage)
+
+
+async def test_who_shared_an_answer_that_may_not_be_given_twice_is_not_sent_again_by_a_proxy_that_drains(gateway):
+    gateway.set_fault("empty")
+    gateway.set_fault("slow", gate="head", times=1)
+    async with proxied(gateway.url) as front:
+        calls = [asyncio.create_task(front.post("/v1/chat/completions", SURE)) for _ in range(3)]
+        await gateway.wait_for_gate("head")
+        await front.until(lambda: [one.shared.readers for one in front.running.parts.in_flight._slots.values()] == [3])
+        draining = asyncio.create_task(front.running.drain(20))
+        await front.until(lambda: front.running.parts.state.draining)
+        gateway.open_gate("head")
+        replies = await asyncio.gather(*calls)
+        await draining
+        assert sorted(reply.status for reply in replies) == [200, 503, 503]
+        assert len(gateway.journal) == 1
+
+
+@pytest.mark.parametrize("shared", [True, False])
+async def test_an_answer_that_is_given_up_between_two_pieces_does_not_look_whole(shared):
+    """Its caller reads slowly, so that nobody waits for the gateway when the proxy stops."""
+
+    async def endless(reader, writer):
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            await reader.readuntil(b"\r\n\r\n")
+            head = b"HTTP/1.1 200 OK\r\nContent-Type: audio/L16\r\nTransfer-Encoding: chunked\r\n\r\n"
+            writer.write(head)
+            while True:
+                writer.write(b"2000\r\n" + b"a" * 0x2000 + b"\r\n")
+                await writer.drain()
+        writer.close()
+
+    rules = (CacheRule(routes=frozenset({"speech"}), ttl_s=60.0),) if shared else ()
+    body = orjson.dumps({"model": "speech-standard", "input": "hello", "voice": "Kore", "response_format": "pcm"})
+    async with await asyncio.start_server(endless, "127.0.0.1", 0) as gateway:
+        url = f"http://127.0.0.1:{gateway.sockets[0].getsockname()[1]}"
+        async with proxied(url, replace(DEFAULT_POLICY, cache=rules), spool_bytes="64MiB") as front:
+            slow = await Raw.open(front.address)
+            slow.writer.transport.pause_reading()
+            await slow.send(request("POST", "/v1/audio/speech", "Content-Type: application/json", body=body))
+            await front.until(lambda: any(one._paused for one in front.running._listener.connections))
+            assert bool(front.running.parts.in_flight._slots) is shared
+            draining = asyncio.create_task(front.running.drain(0))
+            await front.running.parts.exchanges.finished()
+            slow.writer.transport.resume_reading()
+            with contextlib.suppress(ConnectionResetError):
+                assert not (await slow.reader.read()).endswith(b"\r\n0\r\n\r\n")
+            await draining
+            slow.close()

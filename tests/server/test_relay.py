@@ -503,6 +503,27 @@ async def test_an_answer_that_nobody_else_asks_for_is_read_without_a_task(front,
     assert (await call).status == 200
 
 
+@pytest.mark.parametrize(
+    ("recording", "status", "ending"),
+    [
+        (Recording((b"see there",), status=307), 502, "gateway_refused"),
+        (Recording((b"{}",), status=206), 502, "upstream_broke"),
+        (Recording((b"x" * 40_000,) * 4, status=500), 500, "gateway_failed"),
+    ],
+)
+async def test_what_is_said_of_an_answer_that_others_might_have_joined_and_that_is_not_read(
+    front, gateway, recording, status, ending
+):
+    gateway.recordings["odd"] = replace(recording, headers=(("Content-Type", "text/plain"), ("Location", "/there")))
+    gateway.armed.append(Armed("raw", {"name": "odd"}, times=1))
+    alone = await front.post("/v1/chat/completions", {**CHAT, "temperature": 0})
+    event = await front.request()
+    assert (alone.status, event["ending"]) == (status, ending)
+    assert "charged" in event
+    await front.running.parts.books.written()
+    assert front.running.parts.books.open_holds == 0
+
+
 async def test_a_shared_exchange_outlives_the_caller_that_began_it(front, gateway):
     gateway.set_fault("slow", gate="head")
     body = {**CHAT, "temperature": 0}

@@ -139,3 +139,18 @@ async def test_without_readers_the_writer_never_waits():
     for _ in range(100):
         await spool.write(b"a" * 9)
     assert spool._size <= 18
+
+
+async def test_who_gave_its_place_up_reads_nothing_that_is_not_its_own():
+    spool = Spool(10)
+    left, stays = spool.join(), spool.join()
+    spool.put(b"123456")
+    assert await spool.read(left) == b"123456"
+    spool.leave(left)
+    for piece in (b"789012", b"345678", b"901234"):
+        assert await spool.read(stays)
+        spool.put(piece)
+    assert await spool.read(stays) == b"901234"
+    assert not spool.whole
+    with pytest.raises(FellBehind):
+        await spool.read(left)

@@ -347,6 +347,55 @@ async def test_rows_that_take_the_place_of_others_are_counted_once(tmp_path):
     await cache.close()
 
 
+async def test_what_is_put_again_while_it_is_written_is_counted_once(tmp_path):
+    cache = await learnt(await SqliteCache.open(tmp_path / "c.db", 4 * MIB))
+    for number in range(50):
+        cache.put(an_entry(number, body=b"one"))
+    cache._write_now()
+    writing = cache._writer
+    await asyncio.sleep(0)
+    assert not writing.done()
+    for number in range(50):
+        cache.put(an_entry(number, body=b"two"))
+    await cache.written()
+    assert cache.stats.entries == 50
+    assert (await cache.get(an_entry(7).key)).body == b"two"
+    await cache.close()
+
+
+async def test_a_batch_is_small_beside_the_bound(tmp_path):
+    cache = await SqliteCache.open(tmp_path / "c.db", MIB)
+    for number in range(1000):
+        cache.put(an_entry(number, body=b"x" * 15_000, stored_s=float(number)))
+    await cache.written()
+    assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= MIB * 2.35, "bound, and a log of at most 1 MiB"
+    await cache.close()
+    assert (tmp_path / "c.db").stat().st_size <= MIB
+
+
+async def test_nothing_is_left_of_what_could_not_be_written(tmp_path):
+    cache = await SqliteCache.open(tmp_path / "c.db", MIB)
+    await cache._fault(sqlite3.OperationalError("disk I/O error"))
+    for number in range(500):
+        cache.put(an_entry(number))
+    await cache.written()
+    assert (len(cache._waiting), cache._waiting_bytes) == (0, 0)
+    await cache.close()
+
+
+async def test_a_row_with_a_key_of_another_length_is_passed_over(tmp_path):
+    cache = await SqliteCache.open(tmp_path / "c.db", MIB)
+    short, other = an_entry(7 << 200), an_entry(8 << 200)
+    await put(cache, short)
+    await cache._database.execute_fetchall("UPDATE entries SET key = x'00'")
+    await put(cache, other)
+    cache._learn_soon()
+    await learnt(cache)
+    assert not cache.may_have(short.key)
+    assert cache.may_have(other.key)
+    await cache.close()
+
+
 def test_size_counts_more_than_the_body():
     assert an_entry().size > len(b"said")
     assert an_entry()._replace(body=b"x" * 100).size - an_entry().size == 96

@@ -9,6 +9,8 @@ from typing import Final
 
 BYTES_MAX: Final = 16 * 1024 * 1024
 
+KEY_BYTES: Final = 32
+
 _FOUR: Final = Struct("<4I16x").unpack
 """Four numbers out of the 32 bytes of a key, which is a digest and so as good as chance."""
 

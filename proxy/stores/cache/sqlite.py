@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import aiosqlite
 import orjson
 
 from proxy.stores.cache.contract import OVERHEAD, Entry, Stats, Which
-from proxy.stores.cache.keys import Keys
+from proxy.stores.cache.keys import KEY_BYTES, Keys
 from proxy.units import Credits
 
 VERSION: Final = 1
@@ -34,6 +34,9 @@ GATHER_S: Final = 0.1
 
 BATCH_MAX: Final = 256
 """Entries of one statement."""
+
+BATCH_SHARE: Final = 32
+"""They are no more than one in so many parts of the bound: room is made before it is known what they will take."""
 
 TOUCHES_MAX: Final = 4096
 """Entries whose use is yet to be written; which goes first need not be exact."""
@@ -76,6 +79,13 @@ _READ: Final = "SELECT key, scope, route, model, status, headers, body, stored_s
 _NEXT_KEYS: Final = "SELECT key FROM entries WHERE key > ? ORDER BY key LIMIT ?"
 
 
+class _Waiting(NamedTuple):
+    """An entry on its way into the file. replaces: it may take the place of another."""
+
+    entry: Entry
+    replaces: bool
+
+
 @dataclass(slots=True)
 class _Figures:
     entries: int = 0
@@ -92,9 +102,8 @@ class SqliteCache:
         self._path: Final = path
         self._bytes_max: Final = bytes_max
         self._database: aiosqlite.Connection | None = None
-        self._waiting: dict[bytes, Entry] = {}
+        self._waiting: dict[bytes, _Waiting] = {}
         self._waiting_bytes = 0
-        self._rewritten: set[bytes] = set()
         self._touched: dict[bytes, float] = {}
         self._writer: asyncio.Task[None] | None = None
         self._gathering: asyncio.TimerHandle | None = None
@@ -157,7 +166,9 @@ class SqliteCache:
         return self._database is not None
 
     async def _all(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
-        assert self._database is not None
+        if self._database is None:
+            # While something else was waited for, it was found to be no good.
+            raise sqlite3.OperationalError("the file is closed")
         return list(await self._database.execute_fetchall(statement, values))
 
     async def _measure(self) -> None:
@@ -191,13 +202,15 @@ class SqliteCache:
             if self._learning is keys and not rows:
                 self._keys, self._learning = keys, None
             for (last,) in rows:
-                keys.add(last)
+                # A file that somebody else wrote to may have others, which nobody asks for.
+                if len(last) == KEY_BYTES:
+                    keys.add(last)
 
     # --- reading ---
 
     async def get(self, key: bytes) -> Entry | None:
         if (waiting := self._waiting.get(key)) is not None:
-            return waiting
+            return waiting.entry
         if not await self._ready():
             return None
         try:
@@ -224,10 +237,8 @@ class SqliteCache:
         if size > self._bytes_max // 8 or self._waiting_bytes + size > WAITING_BYTES_MAX:
             return
         if (replaced := self._waiting.get(entry.key)) is not None:
-            self._waiting_bytes -= replaced.size
-        if self.may_have(entry.key):
-            self._rewritten.add(entry.key)
-        self._waiting[entry.key] = entry
+            self._waiting_bytes -= replaced.entry.size
+        self._waiting[entry.key] = _Waiting(entry, self.may_have(entry.key))
         self._waiting_bytes += size
         for keys in (self._keys, self._learning):
             if keys is not None:
@@ -251,7 +262,7 @@ class SqliteCache:
 
     async def _write_waiting(self) -> None:
         await self._write_batch()
-        while len(self._waiting) >= BATCH_MAX:
+        while len(self._waiting) >= BATCH_MAX or self._waiting_bytes > self._bytes_max // BATCH_SHARE:
             await self._write_batch()
         self._writer = None
         if self._waiting:
@@ -259,24 +270,29 @@ class SqliteCache:
 
     async def _write_batch(self) -> None:
         """Write what has waited longest, or drop it."""
-        batch = list(islice(self._waiting.values(), BATCH_MAX))
-        size = sum([entry.size for entry in batch])
+        batch: list[_Waiting] = []
+        size = 0
+        for one in islice(self._waiting.values(), BATCH_MAX):
+            size += one.entry.size
+            batch.append(one)
+            if size > self._bytes_max // BATCH_SHARE:
+                break
         try:
             if await self._ready():
                 await self._write(batch, size)
         except (sqlite3.Error, OSError) as error:
             await self._fault(error)
         finally:
-            for entry in batch:
-                if self._waiting.get(entry.key) is entry:
-                    del self._waiting[entry.key]
-                    self._waiting_bytes -= entry.size
+            for one in batch:
+                if self._waiting.get(one.entry.key) is one:
+                    del self._waiting[one.entry.key]
+                    self._waiting_bytes -= one.entry.size
 
-    async def _write(self, batch: Sequence[Entry], size: int) -> None:
+    async def _write(self, batch: Sequence[_Waiting], size: int) -> None:
         await self._write_touches()
         await self._make_room(size)
-        there = await self._there([entry.key for entry in batch if entry.key in self._rewritten])
-        await self._all(_PUT + ", ".join([_ROW] * len(batch)), [value for entry in batch for value in _row(entry)])
+        there = await self._there([one.entry.key for one in batch if one.replaces])
+        await self._all(_PUT + ", ".join([_ROW] * len(batch)), [value for one in batch for value in _row(one.entry)])
         self._figures.entries += len(batch) - there
         self._figures.bytes += size
         self._unmeasured += size
@@ -287,7 +303,6 @@ class SqliteCache:
         """How many of these rows take the place of others."""
         if not keys:
             return 0
-        self._rewritten.difference_update(keys)
         ((count,),) = await self._all(f"SELECT count(*) FROM entries WHERE key IN ({_places(keys)})", keys)  # noqa: S608
         return int(count)
 
