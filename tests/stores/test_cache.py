@@ -385,7 +385,7 @@ async def test_nothing_is_left_of_what_could_not_be_written(tmp_path):
 
 async def test_a_row_with_a_key_of_another_length_is_passed_over(tmp_path):
     cache = await SqliteCache.open(tmp_path / "c.db", MIB)
-    short, other = an_entry(7 << 200), an_entry(8 << 200)
+    short, other = (an_entry()._replace(key=random.Random(number).randbytes(32)) for number in (7, 8))
     await put(cache, short)
     await cache._database.execute_fetchall("UPDATE entries SET key = x'00'")
     await put(cache, other)
