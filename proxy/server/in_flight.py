@@ -11,7 +11,7 @@ from proxy.server.sources import Shared, SharedSource
 class Slot:
     """A place for one exchange: claimed before admission, filled with the exchange, or given up."""
 
-    __slots__ = ("_is_free", "_key", "_shared", "_slots", "_waiting")
+    __slots__ = ("_is_free", "_key", "_left", "_shared", "_slots", "_waiting")
 
     def __init__(self, slots: "dict[bytes, Slot]", key: bytes) -> None:
         self._slots: Final = slots
@@ -19,6 +19,7 @@ class Slot:
         self._shared: Shared | None = None
         self._is_free = False
         self._waiting: asyncio.Future[None] | None = None
+        self._left: asyncio.Future[None] | None = None
 
     @property
     def shared(self) -> Shared | None:
@@ -48,6 +49,14 @@ class Slot:
         """The place is another call's."""
         if self._slots.get(self._key) is self:
             del self._slots[self._key]
+        if self._left is not None and not self._left.done():
+            self._left.set_result(None)
+
+    async def left(self) -> None:
+        """Wait until the place is another call's."""
+        if self._slots.get(self._key) is self:
+            self._left = self._left or asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._left)
 
     def _wake(self) -> None:
         if self._waiting is not None:
@@ -77,6 +86,10 @@ class InFlight:
                 continue
             if shared.joinable and shared.age_s(time.monotonic()) < age_max_s:
                 return shared.join()
+            if shared.is_over:
+                # Whoever had it sent is about to say whether it is sent again.
+                await slot.left()
+                continue
             # Of those who waited for it in vain one takes its place, and the others wait for that one.
             if self._slots.get(key) is slot:
                 return None

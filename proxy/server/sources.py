@@ -16,6 +16,9 @@ from proxy.server.upstream import Answer, Broke, TooSlow, UpstreamFault
 _ANSWERED, _CALLER_LEFT = Ending.ANSWERED, Ending.CALLER_LEFT
 """Bound once: looking a member up in its enum takes as long as a call."""
 
+_SENT_AGAIN: Final = 429
+"""The status of an answer that may have its call go back to the queue and be sent again."""
+
 Read = Callable[[], Coroutine[None, None, bytes]]
 
 
@@ -111,8 +114,9 @@ class Shared:
         alone: bool = False,
         ended: Callable[[], None] = _nothing,
     ) -> None:
-        """keep: told once, before the readers know that the answer has ended.      ended: told behind that.
+        """keep: told once, before the readers know that the answer has ended.
 
+        ended: told behind that; of a 429 when the first reader has left, which may be about to have it sent again.
         alone: the first reader's task lives until it has left, and nobody cancels its reading; so it may read alone.
         """
         self.exchange: Final = exchange
@@ -125,6 +129,7 @@ class Shared:
         self._is_over = False
         self._alone = alone
         self._first: SharedSource | None = None
+        self._began: SharedSource | None = None
         self._waits = False
         self._task: asyncio.Task[None] | None = None
 
@@ -222,8 +227,8 @@ class Shared:
         if self._is_over:
             return
         self._is_over, self._fault, self._first = True, fault, None
-        # They know the call that knows this exchange: held on to, they would keep all of it until memory is searched.
-        keep, ended, self._keep, self._ended = self._keep, self._ended, _not_kept, _nothing
+        # It knows the call that knows this exchange: held on to, it would keep all of it until memory is searched.
+        keep, self._keep = self._keep, _not_kept
         try:
             # What nobody waited for to its end was not seen to be whole by anybody; who asks next has its own call.
             if fault is None and self.exchange.ending is _ANSWERED and self._spool.whole:
@@ -233,12 +238,23 @@ class Shared:
             if self._head is not None and not self._head.done():
                 self._head.set_exception(fault or Broke("the proxy stopped"))
             self._spool.finish()
-            ended()
+            if self._began is None or self._began.left or not self._may_be_sent_again:
+                self._is_left()
+
+    @property
+    def _may_be_sent_again(self) -> bool:
+        return self.exchange.answer is not None and self.exchange.answer.status == _SENT_AGAIN
+
+    def _is_left(self) -> None:
+        ended, self._ended, self._began = self._ended, _nothing, None
+        ended()
 
     def join(self) -> "SharedSource":
         """A reader's own view from the first byte; only while `joinable`."""
         self.exchange.caller_came()
         source = SharedSource(self, self._spool)
+        if self._began is None and self._task is None:
+            self._began = source
         if self._alone:
             self._alone, self._first = False, source
         elif self._task is None and self._first is None:
@@ -263,11 +279,18 @@ class Shared:
         """What broke the answer, once all pieces are read."""
         return self._fault
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more of it will come."""
+        return self._is_over
+
     def reader_left(self) -> None:
         """A reader gave its place up."""
         if self._spool.readers == 0:
             self.exchange.caller_left()
         self._hand_over()
+        if self._is_over and self._began is not None and self._began.left:
+            self._is_left()
 
 
 class SharedSource:

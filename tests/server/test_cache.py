@@ -501,6 +501,24 @@ async def test_when_the_call_fails_before_a_byte_one_of_those_who_joined_begins_
     assert sum("collapsed" in reply.headers["Cache-Status"] for reply in replies) == 4
 
 
+@pytest.mark.parametrize("body", [SURE, STREAM], ids=["json", "stream"])
+async def test_a_call_that_goes_back_to_the_queue_is_still_one_call_for_all_who_wait(front, gateway, body):
+    gateway.recordings["full"] = Recording(
+        (b'{"error":{"message":"no room"}}',),
+        status=429,
+        headers=(("Content-Type", "application/json"), ("Retry-After", "0")),
+    )
+    gateway.armed.append(Armed("raw", {"name": "full"}, times=1))
+    gateway.set_fault("slow", gate="head", times=1)
+    calls = await joined(front, gateway, 10, body)
+    gateway.open_gate("head")
+    replies = await asyncio.gather(*calls)
+    assert {(reply.status, reply.body) for reply in replies} == {(200, replies[0].body)}
+    assert len(gateway.journal) == 2, "one that was refused, one for all"
+    assert len(front.entries) == 4
+    assert not front.running.parts.in_flight._slots
+
+
 async def test_whoever_began_anew_and_fails_again_is_told_so(front, gateway):
     calls = await failing(front, gateway, 4, times=2)
     replies = await asyncio.gather(*calls)
