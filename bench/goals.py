@@ -135,7 +135,7 @@ GOALS: Final[tuple[Goal, ...]] = (
         "added time to first byte of a stream over the aiohttp relay", "ms", 1, 0.3,
         value=_added(figure(OURS, "stream-1", _FIRST), figure("aiohttp relay", "stream-1", _FIRST)),
         limits="All of the work before a request is sent, half of it the commit of the hold, and half of that the "
-        "flush of the disk (`bench.commits`, at the end); the log line comes later.",
+        "flush of the disk (`bench.commits`, and docs/decisions/0016); the log line comes later.",
     ),
     Goal(
         "added delay of a chunk over the direct call, 200 paced streams, p50", "ms", 1, 0.3,
