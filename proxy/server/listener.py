@@ -330,9 +330,12 @@ class Connection(RequestHandler):
         """Whether nothing is being answered, and the library's loop over requests has come back to wait for the next.
 
         Between taking a request and beginning to answer it the library has neither a message nor a request in progress.
+        One that never had a request is idle before it begins to wait, too.
         """
+        if self._serving is not None:
+            return False
         waiter = self._waiter
-        return waiter is not None and not waiter.done() and not self._messages and self._serving is None
+        return self._request_count == 0 or (waiter is not None and not waiter.done())
 
     def close_if_idle(self) -> None:
         """Close unless a request is being read or answered; one that is answered closes after its answer."""

@@ -500,6 +500,21 @@ def test_a_connection_goes_on_taking_the_short_way_behind_a_request_that_came_to
     on_uvloop(story)
 
 
+async def test_the_first_request_of_a_connection_takes_the_short_way_before_the_library_looks_for_it(front):
+    sent = await known(front, chat())
+    raw = await Raw.open(front.address)
+    connection = connection_of(front, raw)
+    looks, connection._waiter = connection._waiter, None
+    await raw.send(sent)
+    assert (await raw.reply()).status == 200
+    assert connection._request_count == 0
+    connection._waiter = looks
+    await raw.send(chat("hi", "X-New: 1"))
+    assert (await raw.reply()).status == 200
+    assert connection._request_count == 1
+    raw.close()
+
+
 @pytest.mark.parametrize("cut", [1, 3, 40, 150])
 async def test_the_end_of_a_head_is_not_remembered_as_one(front, cut):
     sent = chat()

@@ -458,6 +458,17 @@ async def test_one_reader_of_a_shared_exchange_that_never_reads_stops_nobody(gat
         stuck.close()
 
 
+async def test_a_stream_ends_for_a_caller_of_an_old_version_that_would_stay(front):
+    """It knows the end of what has no length by the end of the connection."""
+    body = orjson.dumps({**CHAT, "stream": True})
+    raw = await Raw.open(front.address)
+    asked = request("POST", "/v1/chat/completions", "Connection: keep-alive", body=body)
+    await raw.send(asked.replace(b"HTTP/1.1", b"HTTP/1.0"))
+    answer = await raw.reader.read()
+    assert answer.endswith(b"data: [DONE]\n\n")
+    raw.close()
+
+
 async def test_who_joins_a_call_whose_first_caller_does_not_read_has_all_of_it(gateway):
     gateway.set_fault("big", mb=6)
     async with proxied(gateway.url, spool_bytes="16MiB", write_timeout="120s") as front:
