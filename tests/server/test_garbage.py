@@ -1,7 +1,7 @@
 """A call leaves nothing behind that goes only when all of memory is searched for it.
 
 Objects that hold on to each other keep a call's body and answer until then, and the search takes longer the more there
-are of them: 28 for each call took a fifth of the processor.
+are of them.
 """
 
 import asyncio

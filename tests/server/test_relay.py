@@ -469,14 +469,20 @@ async def test_a_stream_ends_for_a_caller_of_an_old_version_that_would_stay(fron
     raw.close()
 
 
+async def not_reading(front):
+    """A caller that waits in the middle of an answer which others may join, and what it asked."""
+    body = orjson.dumps({**CHAT, "temperature": 0, "stream": True})
+    stuck = await Raw.open(front.address)
+    stuck.writer.transport.pause_reading()
+    await stuck.send(request("POST", "/v1/chat/completions", body=body))
+    await front.until(lambda: any(one._paused for one in front.running._listener.connections))
+    return stuck, body
+
+
 async def test_who_joins_a_call_whose_first_caller_does_not_read_has_all_of_it(gateway):
     gateway.set_fault("big", mb=6)
     async with proxied(gateway.url, spool_bytes="16MiB", write_timeout="120s") as front:
-        body = orjson.dumps({**CHAT, "temperature": 0, "stream": True})
-        stuck = await Raw.open(front.address)
-        stuck.writer.transport.pause_reading()
-        await stuck.send(request("POST", "/v1/chat/completions", body=body))
-        await front.until(lambda: any(one._paused for one in front.running._listener.connections))
+        stuck, body = await not_reading(front)
         second = await front.call("POST", "/v1/chat/completions", data=body)
         assert len(second.body) > 6_000_000
         assert second.body.endswith(b"data: [DONE]\n\n")
@@ -489,11 +495,7 @@ async def test_who_joins_a_call_whose_first_caller_does_not_read_has_all_of_it(g
 async def test_whoever_called_first_leaves_an_answer_it_does_not_read_and_it_is_read_to_its_end(gateway):
     gateway.set_fault("big", mb=6)
     async with proxied(gateway.url, spool_bytes="16MiB", write_timeout="120s") as front:
-        body = orjson.dumps({**CHAT, "temperature": 0, "stream": True})
-        stuck = await Raw.open(front.address)
-        stuck.writer.transport.pause_reading()
-        await stuck.send(request("POST", "/v1/chat/completions", body=body))
-        await front.until(lambda: any(one._paused for one in front.running._listener.connections))
+        stuck, _ = await not_reading(front)
         stuck.close()
         await front.until(lambda: len(front.requests) == 1)
         await front.running.parts.exchanges.finished()
