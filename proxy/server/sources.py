@@ -209,7 +209,6 @@ class Shared:
         try:
             if self.exchange.answer is None:
                 self._tell(await self.exchange.open())
-            await self._spool.room()
             while piece := await self.exchange.read():
                 await self._spool.write(piece)
         except UpstreamFault as broke:

@@ -93,10 +93,6 @@ class Spool:
     async def write(self, piece: bytes) -> None:
         """Add a piece, then wait while the spool is over its bound."""
         self.put(piece)
-        await self.room()
-
-    async def room(self) -> None:
-        """Wait while the spool is over its bound."""
         while self._size > self._bytes_max:
             await self._wait_for_the_slowest()
             self._let_go()

@@ -492,6 +492,34 @@ async def test_who_joins_a_call_whose_first_caller_does_not_read_has_all_of_it(g
         assert (len(gateway.journal), len(front.entries)) == (1, 2)
 
 
+async def test_who_joins_while_the_first_caller_waits_for_a_piece_does_not_go_at_its_pace():
+    gate = asyncio.Event()
+
+    async def answers(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n: begun\n\n")
+        await gate.wait()
+        for _ in range(600):
+            writer.write(b": " + b"x" * 10_000 + b"\n\n")
+            await writer.drain()
+        writer.write(b"data: [DONE]\n\n")
+        writer.close()
+
+    async with await asyncio.start_server(answers, "127.0.0.1", 0) as gateway:
+        url = f"http://127.0.0.1:{gateway.sockets[0].getsockname()[1]}"
+        async with proxied(url, spool_bytes="16MiB", write_timeout="120s") as front:
+            body = orjson.dumps({**CHAT, "temperature": 0, "stream": True})
+            stuck = await Raw.open(front.address)
+            await stuck.send(request("POST", "/v1/chat/completions", body=body))
+            await stuck.reader.readuntil(b"begun")
+            stuck.writer.transport.pause_reading()
+            second = asyncio.create_task(front.call("POST", "/v1/chat/completions", data=body))
+            await front.until(lambda: readers(front) == 2)
+            gate.set()
+            assert (await second).body.endswith(b"data: [DONE]\n\n")
+            stuck.close()
+
+
 async def test_whoever_called_first_leaves_an_answer_it_does_not_read_and_it_is_read_to_its_end(gateway):
     gateway.set_fault("big", mb=6)
     async with proxied(gateway.url, spool_bytes="16MiB", write_timeout="120s") as front:
