@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import click
 
 from proxy.config.secret import Secret
+from proxy.config.values import Address, address
 
 DEFAULT_PORT: Final = 8787
 DEFAULT_KEY: Final = "sluicegate-local"
@@ -64,16 +65,33 @@ def caller_key(environ: Mapping[str, str]) -> str:
 
 
 def proxy_url(url: str | None, port: int | None, environ: Mapping[str, str]) -> str:
-    """Where the proxy is: as said, else SLUICEGATE_URL, else where `serve` listens by default."""
+    """Where the proxy is: as said, else SLUICEGATE_URL, else where `serve` listens in this environment."""
     if url and port:
         raise click.UsageError("give --url or --port, not both")
     if port:
         return f"http://127.0.0.1:{port}"
-    found = (url or environ.get("SLUICEGATE_URL", "")).strip().rstrip("/") or f"http://127.0.0.1:{DEFAULT_PORT}"
+    found = (url or environ.get("SLUICEGATE_URL", "")).strip().rstrip("/") or _listening(environ)
     parts = urlsplit(found)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or parts.username:
         raise click.UsageError("the proxy's address is like http://127.0.0.1:8787")
     return found.removesuffix("/v1")
+
+
+_EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+def _listening(environ: Mapping[str, str]) -> str:
+    """Where `serve` listens by SLUICEGATE_LISTEN, else by default, as who is on this machine calls it."""
+    said = environ.get("SLUICEGATE_LISTEN", "").strip()
+    if not said:
+        return f"http://127.0.0.1:{DEFAULT_PORT}"
+    try:
+        at = address(said)
+    except ValueError as error:
+        raise click.UsageError(f"SLUICEGATE_LISTEN: {error}") from None
+    if not at.port:
+        raise click.UsageError("SLUICEGATE_LISTEN lets the system pick a port; give --port or --url")
+    return f"http://{Address(_EVERYWHERE.get(at.host, at.host), at.port)}"
 
 
 def child_environment(environ: Mapping[str, str], url: str, key: str) -> dict[str, str]:

@@ -41,7 +41,11 @@ SHELLS: Final[Mapping[str, Shell]] = {
 @click.option("--for", "family", type=click.Choice(FAMILIES), help="Only the variables of these clients.")
 @click.option("--shell", type=click.Choice(list(SHELLS)), default="sh", show_default=True, help="Whose syntax.")
 @click.option("--port", type=click.IntRange(1, 65535), help="The proxy is on this port of this machine.")
-@click.option("--url", metavar="URL", help="The proxy is there [env: SLUICEGATE_URL; default: http://127.0.0.1:8787].")
+@click.option(
+    "--url",
+    metavar="URL",
+    help="The proxy is there [env: SLUICEGATE_URL; else by SLUICEGATE_LISTEN, or http://127.0.0.1:8787].",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def env(family: str | None, shell: str, port: int | None, url: str | None, as_json: bool) -> int:
     """Print variables for the SDKs, coding agents and MCP clients of this machine.

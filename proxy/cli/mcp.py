@@ -28,7 +28,9 @@ def with_address(command: F) -> F:
         command
     )
     return click.option(
-        "--url", metavar="URL", help="The proxy is there [env: SLUICEGATE_URL; default: http://127.0.0.1:8787]."
+        "--url",
+        metavar="URL",
+        help="The proxy is there [env: SLUICEGATE_URL; else by SLUICEGATE_LISTEN, or http://127.0.0.1:8787].",
     )(command)
 
 

@@ -11,7 +11,11 @@ from proxy.cli.clients import caller_key, child_environment, proxy_url
 
 @click.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("--port", type=click.IntRange(1, 65535), help="The proxy is on this port of this machine.")
-@click.option("--url", metavar="URL", help="The proxy is there [env: SLUICEGATE_URL; default: http://127.0.0.1:8787].")
+@click.option(
+    "--url",
+    metavar="URL",
+    help="The proxy is there [env: SLUICEGATE_URL; else by SLUICEGATE_LISTEN, or http://127.0.0.1:8787].",
+)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def run(port: int | None, url: str | None, command: tuple[str, ...]) -> int:
     """Run a command with the variables of `sluicegate env` set; its exit code is ours.

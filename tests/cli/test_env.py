@@ -14,7 +14,7 @@ def shown(capsys, *arguments, code=0):
 
 @pytest.fixture(autouse=True)
 def _plain(monkeypatch):
-    for name in ("SLUICEGATE_KEY", "SLUICEGATE_URL", "ANTHROPIC_API_KEY"):
+    for name in ("SLUICEGATE_KEY", "SLUICEGATE_URL", "SLUICEGATE_LISTEN", "ANTHROPIC_API_KEY"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -49,6 +49,31 @@ def test_one_family_alone_can_be_asked_for(capsys, family):
 def test_the_proxy_may_be_elsewhere(capsys, monkeypatch, arguments, variable, url):
     monkeypatch.setenv("SLUICEGATE_URL", variable)
     assert json.loads(shown(capsys, "--json", "--for", "native", *arguments))["ANTHROPIC_BASE_URL"] == url
+
+
+@pytest.mark.parametrize(
+    ("listen", "url"),
+    [
+        ("127.0.0.1:9000", "http://127.0.0.1:9000"),
+        ("0.0.0.0:9000", "http://127.0.0.1:9000"),
+        ("[::]:9000", "http://[::1]:9000"),
+        ("[::1]:9000", "http://[::1]:9000"),
+        ("box.example:9000", "http://box.example:9000"),
+    ],
+)
+def test_where_serve_listens_in_the_same_environment_is_where_the_proxy_is(capsys, monkeypatch, listen, url):
+    monkeypatch.setenv("SLUICEGATE_LISTEN", listen)
+    assert json.loads(shown(capsys, "--json", "--for", "native"))["ANTHROPIC_BASE_URL"] == url
+    monkeypatch.setenv("SLUICEGATE_URL", "http://said.example:1")
+    assert json.loads(shown(capsys, "--json", "--for", "native"))["ANTHROPIC_BASE_URL"] == "http://said.example:1"
+
+
+@pytest.mark.parametrize("listen", ["127.0.0.1:0", "9000", "nonsense"])
+def test_a_listener_that_names_no_port_is_wrong_usage(capsys, monkeypatch, listen):
+    monkeypatch.setenv("SLUICEGATE_LISTEN", listen)
+    assert run_command(["env"]) == 64
+    assert "SLUICEGATE_LISTEN" in capsys.readouterr().err
+    shown(capsys, "--port", "9000")
 
 
 @pytest.mark.parametrize(
