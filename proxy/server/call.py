@@ -68,7 +68,7 @@ class Call:
     model, mcp: the model that the body names, and what an MCP body asks.
     taken_back: its caller has said that it does not wait any more.
     waiter:   the call as it asked for its turn.      resent: how often it went back to the queue.
-    began_s:  monotonic.      at_s: wall clock.      held: units of 1e-8 credit.
+    began_s, ended_s: monotonic.      at_s: wall clock.      held: units of 1e-8 credit.
     """
 
     id: str
@@ -76,6 +76,7 @@ class Call:
     policy: Policy
     at_s: float
     began_s: float = field(default_factory=time.monotonic)
+    ended_s: float = 0.0
     stage: str = "receive"
     known: Known | None = None
     head: Head | None = None

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from proxy.config.secret import Secret
 from proxy.config.settings import Settings
@@ -32,6 +33,9 @@ from proxy.server.repeats import Repeats
 from proxy.server.turns import Queue
 from proxy.server.upstream import Upstream
 from proxy.stores.spanfile import SpanFile
+
+if TYPE_CHECKING:
+    from proxy.server.call import Call
 
 
 @dataclass(slots=True)
@@ -65,6 +69,7 @@ class Parts:
     new_id:   makes a request id.
     reread_key: reads the gateway key file again.
     traces:   where spans go; None where none are asked for.
+    ended:    requests that are to be recorded in the next turn of the loop.
     """
 
     settings: Settings
@@ -103,6 +108,7 @@ class Parts:
     toolbox: Toolbox
     views: Views
     cancelling: Cancelling
+    ended: "list[Call]" = field(default_factory=list)
 
     @property
     def ready(self) -> bool:

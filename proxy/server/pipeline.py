@@ -102,7 +102,7 @@ async def _within(call: Call, parts: Parts, *, first: int = _KNOWN) -> web.Strea
                 await idempotency.finish(call, response, parts)
         finally:
             call.inbound.finished()
-            record.record(call, parts)
+            record.soon(call, parts)
 
 
 def _let_go(call: Call, parts: Parts) -> None:

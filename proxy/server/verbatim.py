@@ -39,5 +39,5 @@ def answer(sent: bytes, parts: Parts) -> Sequence[bytes]:
     head = head_of(200, headers, len(body))
     call.status, call.sent_bytes = entry.status, len(body)
     record.began(parts)
-    record.record(call, parts)
+    record.soon(call, parts)
     return head, body

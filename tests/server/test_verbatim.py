@@ -44,6 +44,8 @@ async def learned(front, sent=ASK):
         assert not known(front, sent)
         await asked(raw, sent)
     assert known(front, sent)
+    # What was asked just now was answered, and is recorded in the next turn of the loop.
+    await asyncio.sleep(0)
     return raw, first
 
 
