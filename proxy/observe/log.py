@@ -47,10 +47,28 @@ _HINTS: Final = ("earer", "asic", "k-", "g-", "eyJ")
 
 _FIGURES: Final = frozenset({int, float, bool, type(None)})
 
-PLAIN_MAX: Final = 4096
-"""Texts that are remembered to be plain, and names of fields to be no secrets': most come again in the next line."""
+OURS: Final = frozenset({
+    "stage", "ending", "status", "held", "charged", "basis", "asked_at", "waited_s", "wait_max_s", "ceiling", "head_s",
+    "upstream_s", "input", "output", "cache", "sent_bytes", "dur_s", "empty", "left",
+})  # fmt: skip
+"""Fields of a request that hold figures, amounts and words of this code, whoever asks for whatever.
 
-_MILLISECONDS: Final = tuple([f".{at:03}Z" for at in range(1000)])
+Nobody looks at them. A field that is not in this list is looked at, so one that holds anything else stays out of it.
+"""
+
+_OUR_WORD: Final = re.compile("[a-z_]+|[0-9.-]+")
+"""A known secret that looks like this could be in one of them."""
+
+_HEXADECIMAL: Final = re.compile(f"[0-9A-Fa-f-]{{1,{TEXT_MAX}}}")
+"""Ids of requests and traces: plain, as no secret looks like this but one that is known."""
+
+PLAIN_MAX: Final = 4096
+"""Texts that are remembered to be plain: most come again in the next line."""
+
+SHAPES_MAX: Final = 512
+"""Sets of fields that are remembered: the few that stories have."""
+
+_MILLISECONDS: Final = tuple([b".%03dZ" % at for at in range(1000)])
 
 MASK: Final = "***"
 
@@ -76,14 +94,26 @@ class RequestLog:
         known = sorted({secret.reveal() for secret in secrets if secret is not None}, key=len, reverse=True)
         self._is_plain: Final = _plainness(known)
         self._clean = _cleaner(known, self._is_plain)
-        self._render = _console if form is LogFormat.CONSOLE else _json
+        self._json: Final = form is not LogFormat.CONSOLE
         self._plain: Final[set[str]] = set()
-        self._names: Final[set[str]] = set()
+        self._shapes: Final[dict[tuple[str, ...], tuple[str, ...] | None]] = {}
+        self._ours: Final = OURS if not any(map(_OUR_WORD.fullmatch, known)) else frozenset()
+        self._hexadecimal_is_plain: Final = not any(map(_HEXADECIMAL.fullmatch, known))
 
     def request(self, event: Mapping[str, Any]) -> None:
         """The story of one request: id, team, key, route, model, stage, ending, status, held, charged, …"""
-        if self._least <= 20:
-            self._line("info", "request", event)
+        if self._least > 20:
+            return
+        if self._json and self._all_plain(event):
+            try:
+                line = orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE)
+            except TypeError:
+                pass  # an integer beyond 64 bits
+            else:
+                # In front of the others, without a mapping of all.
+                self._write(b"".join((b'{"time":"', self._now(), b'","level":"info","event":"request",', line[1:])))
+                return
+        self._line("info", "request", event)
 
     def note(self, level: str, event: str, **fields: Any) -> None:
         """Something about the process. level: a word of `LogLevel`."""
@@ -91,52 +121,57 @@ class RequestLog:
             self._line(level, event, fields)
 
     def _line(self, level: str, name: str, fields: Mapping[str, Any]) -> None:
-        if "event" in fields or "level" in fields or "time" in fields:
+        """Write a line with a look at everything in it."""
+        if not _TAKEN.isdisjoint(fields):
             fields = {f"{key}_" if key in _TAKEN else key: value for key, value in fields.items()}
+        event = self._clean({"time": self._now().decode(), "level": level, "event": name, **fields})
+        self._write(_json(event) if self._json else _console(event))
+
+    def _now(self) -> bytes:
         now_s = self._clock()
-        at = _second(int(now_s // 1)) + _MILLISECONDS[int(now_s % 1 * 1000)]
-        if self._render is _json and fields and self._all_plain(fields):
-            try:
-                line = orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
-            except TypeError:
-                pass  # an integer beyond 64 bits
-            else:
-                # In front of the others, without a mapping of all.
-                self._write(f'{{"time":"{at}","level":"{level}","event":"{name}",'.encode() + line[1:])
-                return
-        self._write(self._render(self._clean({"time": at, "level": level, "event": name, **fields})))
+        at_s = int(now_s)
+        return _second(at_s) + _MILLISECONDS[int((now_s - at_s) * 1000)]
 
-    def _all_plain(self, fields: Mapping[str, Any]) -> bool:
-        """Whether nothing has to be masked, escaped or cut."""
-        plain, names = self._plain, self._names
-        for name, value in fields.items():
-            kind = type(value)
-            if kind is str:
-                if value not in plain and not self._found_plain(value):
-                    return False
-            elif kind not in _FIGURES:
-                return False
-            if name not in names and not self._found_named(name):
-                return False
-        return True
-
-    def _found_plain(self, text: str) -> bool:
-        if not self._is_plain(text):
+    def _all_plain(self, story: Mapping[str, Any]) -> bool:
+        """Whether nothing of a request has to be masked, escaped or cut."""
+        shape = tuple(story)
+        try:
+            looked_at = self._shapes[shape]
+        except KeyError:
+            looked_at = self._new_shape(shape)
+        if looked_at is None or not self._is_plain_value(story["id"]):
             return False
-        _remember(text, self._plain)
-        return True
+        try:
+            if self._plain.issuperset(map(story.__getitem__, looked_at)):
+                return True
+        except TypeError:
+            return False  # a list or a mapping
+        return all(map(self._is_plain_value, map(story.__getitem__, looked_at)))
 
-    def _found_named(self, name: str) -> bool:
-        if type(name) is not str or _names_secret(name):
+    def _new_shape(self, shape: tuple[str, ...]) -> tuple[str, ...] | None:
+        """Which fields of a story are looked at, besides its id; None for fields that no plain story has."""
+        looked_at = None
+        if "id" in shape and _TAKEN.isdisjoint(shape) and not any(map(_names_secret, shape)):
+            looked_at = tuple(name for name in shape if name not in self._ours and name != "id")
+        if len(self._shapes) >= SHAPES_MAX:
+            self._shapes.clear()
+        self._shapes[shape] = looked_at
+        return looked_at
+
+    def _is_plain_value(self, value: object) -> bool:
+        if type(value) is not str:
+            return type(value) in _FIGURES
+        if self._hexadecimal_is_plain and _HEXADECIMAL.fullmatch(value):
+            # Not to be remembered, as it hardly comes again.
+            return True
+        if value in self._plain:
+            return True
+        if not self._is_plain(value):
             return False
-        _remember(name, self._names)
+        if len(self._plain) >= PLAIN_MAX:
+            self._plain.clear()
+        self._plain.add(value)
         return True
-
-
-def _remember(text: str, among: set[str]) -> None:
-    if len(among) >= PLAIN_MAX:
-        among.clear()
-    among.add(text)
 
 
 _TAKEN: Final = frozenset({"event", "level", "time"})
@@ -154,8 +189,8 @@ def open_log(
 
 
 @lru_cache(maxsize=64)
-def _second(at_s: int) -> str:
-    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+def _second(at_s: int) -> bytes:
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%S").encode()
 
 
 def _plainness(known: Sequence[str]) -> Callable[[str], bool]:

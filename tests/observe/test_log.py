@@ -1,10 +1,12 @@
 import json
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from proxy.config.secret import Secret
 from proxy.config.settings import LogFormat, LogLevel
-from proxy.observe.log import PLAIN_MAX, TEXT_MAX, RequestLog, open_log
+from proxy.observe.log import OURS, PLAIN_MAX, SHAPES_MAX, TEXT_MAX, RequestLog, open_log
 
 KNOWN = Secret("gk-0123456789-known")
 
@@ -221,10 +223,70 @@ def test_a_text_is_looked_at_however_many_plain_ones_came_before(text):
     assert second == fourth != text
 
 
-def test_of_plain_texts_and_names_only_so_many_are_remembered():
+def test_of_plain_texts_and_sets_of_fields_only_so_many_are_remembered():
     book = Book()
     for number in range(PLAIN_MAX + 10):
-        book.log.request({"id": str(number), f"name-{number}": 1})
+        book.log.request({"id": "a", "user_agent": f"agent {number}", f"name-{number}": 1})
     assert len(book.log._plain) <= PLAIN_MAX
-    assert len(book.log._names) <= PLAIN_MAX
-    assert book.events[-1]["id"] == str(PLAIN_MAX + 9)
+    assert len(book.log._shapes) <= SHAPES_MAX
+    assert book.events[-1]["user_agent"] == f"agent {PLAIN_MAX + 9}"
+
+
+def test_ids_of_our_own_making_push_no_text_out_of_memory():
+    book = Book()
+    for number in range(PLAIN_MAX + 10):
+        book.log.request({"id": f"01a226f5-182f-7845-913d-{number:012x}", "user_agent": "curl/8"})
+    assert book.log._plain == {"curl/8"}
+
+
+_KNOWN_ONES = (KNOWN.reveal(), "relay", "0.42", "deadbeef", "app")
+"""One as secrets are, and some that look like words and amounts of ours, like an id and like what callers say."""
+
+_PIECES = st.sampled_from([
+    *_KNOWN_ONES, "Bearer x", "Basic ", "sk-0123456789", "k-", "g-", "eyJa.b.c", "é", "\n", "\x7f", "\u202e", '"', "\\", "-",
+    "01a226f5", " ", "curl/8", "x" * TEXT_MAX,
+])  # fmt: skip
+_TEXTS = st.lists(_PIECES, min_size=1, max_size=3).map("".join)
+_FIGURES = st.one_of(st.floats(), st.integers(-(2**70), 2**70), st.booleans(), st.none())
+_FROM_OUTSIDE = ("team", "key", "model", "reason", "place", "user_agent", "method", "trace", "event", "api_key", "new")
+_STORIES = st.builds(
+    lambda parts, order: {name: parts[name] for name in order if name in parts},
+    st.fixed_dictionaries(
+        {"id": _TEXTS},
+        optional=dict.fromkeys(_FROM_OUTSIDE, st.one_of(_TEXTS, _FIGURES, st.lists(_TEXTS)))
+        | dict.fromkeys(
+            OURS, st.one_of(_FIGURES, st.sampled_from(["relay", "answered", "caller_left", "0.42", "-10"]))
+        ),
+    ),
+    st.permutations(["id", *_FROM_OUTSIDE, *sorted(OURS)]),
+)
+
+
+@given(st.lists(_STORIES, min_size=1, max_size=4), st.sets(st.sampled_from(_KNOWN_ONES)))
+@example([{"id": "a", "stage": "relay"}], {"relay"})
+@example([{"id": "a", "held": "10.42"}], {"0.42"})
+@example([{"id": "01a226f5-deadbeef"}], {"deadbeef"})
+@example([{"id": "a", "user_agent": "an app"}, {"id": "app", "user_agent": "an app"}], {"app"})
+@example([{"id": "a", "new": ["Bearer x"]}], set())
+@example([{"id": "a", "api_key": "hidden"}], set())
+@example([{"id": "a", "event": "forged"}], set())
+@example([{"id": "a", "status": 10**40}], set())
+def test_a_line_is_what_a_look_at_everything_in_it_makes(stories, known):
+    """Most fields of most requests are not looked at, and nobody can tell."""
+    lines, careful_lines = [], []
+    log, careful = (
+        RequestLog(among.append, form=LogFormat.JSON, secrets=map(Secret, known), clock=lambda: 1e9 + 0.25)
+        for among in (lines, careful_lines)
+    )
+    for story in stories:
+        log.request(story)
+        careful._line("info", "request", story)
+    assert lines == careful_lines
+
+
+@pytest.mark.parametrize("name", ["user_agent", "model", "id", "trace", "a_field_of_tomorrow"])
+def test_a_field_that_nobody_declared_harmless_is_looked_at(name):
+    assert name not in OURS
+    book = Book()
+    book.log.request({"id": "a", name: "Bearer abc"})
+    assert book.events[0][name] == "***"
