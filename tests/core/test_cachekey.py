@@ -150,6 +150,31 @@ def test_a_large_body_is_the_same_request_only_byte_for_byte():
     assert key_of(SECRET, **large) != key_of(SECRET, **{**large, "body": spaced})
 
 
+# fmt: off
+KEYS = [
+    # what differs from GIVEN                                                               the key that files have
+    ({},                                     "dbd66c45ae31c36a1c9fc3e3bdbe76a0347efd4e2a28f5f4335dfcdce80a3237"),
+    ({"headers": {"x-request-id": "y", "partner-version": "2023-06-01", "accept": "*/*", "partner-beta": "tools,물"}},
+                                             "2bb0d3c6e618f63563fca10b265b9715f0de155ddef143b2765fbf6e1ecfe2a7"),
+    ({"target": "/v1/models?b=2&a=1&&", "body": b"", "route": "models", "scope": ("", "f" * 64, "")},
+                                             "aca45ec220a91bc671b491d25a7aec55139bfa3ab51da73f209c8517147d7ac3"),
+    ({"streamed": True, "body": b'{"user":"anna","stream":true,"model":"m","messages":[{"role":"user","content":'
+                                b'"\\ubb3c 1234567890.1234567"}],"seed":18446744073709551616}'},
+                                             "c97784b281911eb2dc834921ba884f517694e245ae593834064861f6c995ae4f"),
+    ({"as_it_is": True, "body": b'{ "model": "m" }'},
+                                             "cef07a97971ccf06bc70b93c65b664ef94e667cfbf924548d23da265cef956da"),
+    ({"body": b'{"top_p":12345678.90123456,"z":-1.5,"model":"m"}'},
+                                             "33f600984311c114fc9eb6934da52890d6bf9a190c73aa502d0a23f82fcc3a23"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("change", "key"), KEYS)
+def test_a_key_is_what_it_was_when_files_were_written(change, key):
+    for _ in range(2):
+        assert key_of(SECRET, **{**GIVEN, **change}).hex() == key
+
+
 # --- bodies as clients send them ---
 
 # fmt: off
