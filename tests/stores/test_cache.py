@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from proxy.stores.cache.contract import Entry, Which
 from proxy.stores.cache.keys import Keys
 from proxy.stores.cache.memory import MemoryCache
-from proxy.stores.cache.sqlite import BATCH_MAX, GATHER_S, KEYS_AT_ONCE, SqliteCache
+from proxy.stores.cache.sqlite import BATCH_MAX, BATCH_STEP, GATHER_S, KEYS_AT_ONCE, SqliteCache
 from proxy.units import Credits
 
 MIB = 1024 * 1024
@@ -294,7 +294,8 @@ async def test_a_file_that_is_no_good_any_more_is_asked_about_every_key(tmp_path
 def test_a_key_that_was_added_is_always_found(added, fits):
     keys = Keys(fits)
     for key in added:
-        keys.add(key)
+        was = key in keys
+        assert keys.add(key) is was
     assert all(key in keys for key in added)
 
 
@@ -322,6 +323,20 @@ async def test_entries_gather_before_they_are_written(tmp_path):
     gathering._run()
     await asyncio.wait([cache._writer])
     assert len([one for one in statements if one.startswith("INSERT")]) == 2
+    await cache.close()
+
+
+async def test_many_entries_go_out_in_statements_that_are_known_again(tmp_path):
+    cache = await SqliteCache.open(tmp_path / "c.db", 4 * MIB)
+    for number in range(2 * BATCH_STEP + 7):
+        cache.put(an_entry(number))
+    cache._gathering._run()
+    await asyncio.wait([cache._writer])
+    assert cache.stats.entries == 2 * BATCH_STEP
+    assert cache._gathering is not None, "the others follow with those that come"
+    assert await cache.get(an_entry(2 * BATCH_STEP).key) == an_entry(2 * BATCH_STEP)
+    await cache.written()
+    assert cache.stats.entries == 2 * BATCH_STEP + 7
     await cache.close()
 
 

@@ -27,13 +27,18 @@ class Keys:
         self._mask: Final = 8 * size - 1
         self._count = 0
 
-    def add(self, key: bytes) -> None:
-        """Find this key from now on."""
+    def add(self, key: bytes) -> bool:
+        """Find this key from now on; whether it was found before."""
         bits, mask = self._bits, self._mask
         self._count += 1
+        was = True
         for number in _FOUR(key):
             at = number & mask
-            bits[at >> 3] |= 1 << (at & 7)
+            byte, bit = bits[at >> 3], 1 << (at & 7)
+            if not byte & bit:
+                was = False
+                bits[at >> 3] = byte | bit
+        return was
 
     @property
     def is_worn(self) -> bool:

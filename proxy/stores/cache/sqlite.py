@@ -35,6 +35,9 @@ GATHER_S: Final = 0.1
 BATCH_MAX: Final = 256
 """Entries of one statement."""
 
+BATCH_STEP: Final = 32
+"""More than so many entries go out in multiples of it, so that there are few statements, which are known again."""
+
 BATCH_SHARE: Final = 32
 """They are no more than one in so many parts of the bound: room is made before it is known what they will take."""
 
@@ -80,9 +83,10 @@ _NEXT_KEYS: Final = "SELECT key FROM entries WHERE key > ? ORDER BY key LIMIT ?"
 
 
 class _Waiting(NamedTuple):
-    """An entry on its way into the file. replaces: it may take the place of another."""
+    """An entry on its way into the file. size: its own, told once. replaces: it may take the place of another."""
 
     entry: Entry
+    size: int
     replaces: bool
 
 
@@ -236,13 +240,14 @@ class SqliteCache:
         size = entry.size
         if size > self._bytes_max // 8 or self._waiting_bytes + size > WAITING_BYTES_MAX:
             return
-        if (replaced := self._waiting.get(entry.key)) is not None:
-            self._waiting_bytes -= replaced.entry.size
-        self._waiting[entry.key] = _Waiting(entry, self.may_have(entry.key))
+        key, keys, learning = entry.key, self._keys, self._learning
+        if (replaced := self._waiting.get(key)) is not None:
+            self._waiting_bytes -= replaced.size
+        replaces = keys is None or keys.add(key)
+        if learning is not None:
+            learning.add(key)
+        self._waiting[key] = _Waiting(entry, size, replaces)
         self._waiting_bytes += size
-        for keys in (self._keys, self._learning):
-            if keys is not None:
-                keys.add(entry.key)
         self._write_soon()
 
     def touch(self, key: bytes, at_s: float) -> None:
@@ -271,11 +276,11 @@ class SqliteCache:
     async def _write_batch(self) -> None:
         """Write what has waited longest, or drop it."""
         batch: list[_Waiting] = []
-        size = 0
-        for one in islice(self._waiting.values(), BATCH_MAX):
-            size += one.entry.size
+        size, size_max = 0, self._bytes_max // BATCH_SHARE
+        for one in islice(self._waiting.values(), _count_of(len(self._waiting))):
+            size += one.size
             batch.append(one)
-            if size > self._bytes_max // BATCH_SHARE:
+            if size > size_max:
                 break
         try:
             if await self._ready():
@@ -284,9 +289,10 @@ class SqliteCache:
             await self._fault(error)
         finally:
             for one in batch:
-                if self._waiting.get(one.entry.key) is one:
-                    del self._waiting[one.entry.key]
-                    self._waiting_bytes -= one.entry.size
+                key = one.entry.key
+                if self._waiting.get(key) is one:
+                    del self._waiting[key]
+                    self._waiting_bytes -= one.size
 
     async def _write(self, batch: Sequence[_Waiting], size: int) -> None:
         await self._write_touches()
@@ -399,14 +405,21 @@ class SqliteCache:
             self._database = None
 
 
+def _count_of(waiting: int) -> int:
+    """How many of so many entries go out together."""
+    return min(waiting - waiting % BATCH_STEP, BATCH_MAX) if waiting > BATCH_STEP else waiting
+
+
 def _places(values: Sequence[Any]) -> str:
     return ", ".join("?" * len(values))
 
 
 def _row(entry: Entry) -> tuple[Any, ...]:
     key, scope, route, model, status, headers, body, stored_s, until_s, credits_, usage = entry
-    said = orjson.dumps(dict(headers)).decode(), orjson.dumps(dict(usage)).decode()
-    return (key, scope, route, model, status, said[0], body, stored_s, until_s, stored_s, credits_, said[1])
+    said = orjson.dumps(headers, default=dict).decode(), orjson.dumps(usage, default=dict).decode()
+    # Of bytes, SQLite's module looks for an adapter each time, which takes longer than to copy them.
+    raw = bytearray(key), bytearray(body)
+    return (raw[0], scope, route, model, status, said[0], raw[1], stored_s, until_s, stored_s, credits_, said[1])
 
 
 def _entry(row: Sequence[Any]) -> Entry:
