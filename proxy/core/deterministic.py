@@ -89,15 +89,16 @@ def decide(
     """
     if facts.suite is not None:
         return _of_suite(facts, None if body is None or body.call is None else body.call.method, rules, definition)
-    why_not = reason_against(facts.route, body)
+    route = facts.route
+    why_not = reason_against(route, body)
     if why_not in _STATEFUL:
         return _no(why_not)
     # No built-in rule is about a question that may be answered otherwise the next time.
-    for rule in rules if why_not and facts.route in _ASKING else (*rules, *BUILT_IN):
+    for rule in rules if why_not and route in _ASKING else (*rules, *BUILT_IN):
         if rule.takes(facts, deterministic=not why_not):
             if rule.ttl_s <= 0:
                 return Decision(False, "policy", source=rule.source)
-            said = "rule" if why_not else "list" if facts.route in LISTS else "deterministic"
+            said = "rule" if why_not else "list" if route in LISTS else "deterministic"
             return Decision(True, said, rule.ttl_s, rule.stale_if_error_s, rule.source)
     return _no(why_not or "route")
 

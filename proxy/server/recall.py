@@ -221,23 +221,15 @@ def keeper(call: Call, parts: Parts) -> Keep:
         if not deterministic.keepable(answer.status, exchange.meter, kept, is_json=is_json, streamed=streamed):
             return False
         now_s = parts.wall()
-        decision = caching.decision
+        _, key, _, scope = caching
+        until_s = now_s + caching.decision.ttl_s + caching.decision.stale_if_error_s
         usage = exchange.meter.usage if exchange.meter is not None else None
+        used = {} if usage is None else {name: count for name in _COUNTED if (count := getattr(usage, name))}
+        paid = exchange.charge.credits
         began_s = time.monotonic()
+        # In the order of the fields, as their names would take as long again as all the rest of it.
         parts.cache.keep(
-            Entry(
-                key=caching.key,
-                scope=caching.scope,
-                route=route.name,
-                model=model or "",
-                status=answer.status,
-                headers=headers,
-                body=kept,
-                stored_s=now_s,
-                until_s=now_s + decision.ttl_s + decision.stale_if_error_s,
-                credits=exchange.charge.credits,
-                usage={} if usage is None else {name: count for name in _COUNTED if (count := getattr(usage, name))},
-            )
+            Entry(key, scope, route.name, model or "", answer.status, headers, kept, now_s, until_s, paid, used)
         )
         parts.metrics.time("cache_operation_duration_seconds", _PUT, time.monotonic() - began_s, "")
         return True

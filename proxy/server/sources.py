@@ -321,7 +321,9 @@ class SharedSource:
         if self._shared.is_read_by(self):
             await self._shared.advance()
         try:
-            piece = await self._spool.read(self._reader)
+            piece = self._spool.at_once(self._reader)
+            if piece is None:
+                piece = await self._spool.read(self._reader)
         except FellBehind as behind:
             if self.left:
                 raise ConnectionResetError("the caller left") from behind

@@ -139,6 +139,12 @@ class Spool:
 
     async def read(self, reader: Reader) -> bytes:
         """The next piece of a reader, `b""` at the end. Raises FellBehind."""
+        while (piece := self.at_once(reader)) is None:
+            await self._change()
+        return piece
+
+    def at_once(self, reader: Reader) -> bytes | None:
+        """As `read`, None where the piece has to be waited for: a coroutine takes longer than this."""
         if reader.holds:
             # The place moves when the next piece is asked for, so a slow reader holds on to what it is still writing.
             reader.at += 1
@@ -146,11 +152,10 @@ class Spool:
             if self._size > self._bytes_max:
                 self._let_go()
                 self._wake()
-        while not reader.dropped and reader.at >= self._first:
-            if reader.at < self._first + len(self._pieces):
-                reader.holds = True
-                return self._pieces[reader.at - self._first]
-            if self._finished:
-                return b""
-            await self._change()
-        raise FellBehind
+        at = reader.at - self._first
+        if reader.dropped or at < 0:
+            raise FellBehind
+        if at < len(self._pieces):
+            reader.holds = True
+            return self._pieces[at]
+        return b"" if self._finished else None
