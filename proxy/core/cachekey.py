@@ -71,7 +71,8 @@ def key_of(
     headers: lower-case names, as they go to the gateway.
     as_it_is: the body is so large that taking it apart would hold up others: only the same bytes are the same request.
     """
-    shaping = tuple([(name, headers[name]) for name in _shaping(tuple(headers))])
+    names = _shaping(tuple(headers))
+    shaping = tuple([(name, headers[name]) for name in names]) if names else ()
     made = _begun(secret, (scope, route, target, shaping, streamed)).copy()
     made.update(canonical(body) if body and not as_it_is else body)
     return made.digest()

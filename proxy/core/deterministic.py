@@ -7,7 +7,7 @@ deterministic is kept only where a rule of the policy names it; what reads or wr
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -99,7 +99,7 @@ def decide(
             if rule.ttl_s <= 0:
                 return Decision(False, "policy", source=rule.source)
             said = "rule" if why_not else "list" if route in LISTS else "deterministic"
-            return Decision(True, said, rule.ttl_s, rule.stale_if_error_s, rule.source)
+            return _yes(said, rule.ttl_s, rule.stale_if_error_s, rule.source)
     return _no(why_not or "route")
 
 
@@ -107,6 +107,12 @@ def decide(
 def _no(why_not: str) -> Decision:
     """One for each word of `reason_against`."""
     return Decision(False, why_not)
+
+
+@lru_cache(maxsize=256)
+def _yes(said: str, ttl_s: float, stale_if_error_s: float, source: str) -> Decision:
+    """One for each rule."""
+    return Decision(True, said, ttl_s, stale_if_error_s, source)
 
 
 def _of_suite(facts: Facts, method: str | None, rules: Sequence[CacheRule], definition: Definition | None) -> Decision:
@@ -124,7 +130,7 @@ def _of_suite(facts: Facts, method: str | None, rules: Sequence[CacheRule], defi
         if method == CALL and definition is not None and definition.changes:
             return Decision(False, "not-read-only", source=rule.source)
         said = "list" if method == LIST else "rule"
-        return Decision(True, said, rule.ttl_s, rule.stale_if_error_s, rule.source)
+        return _yes(said, rule.ttl_s, rule.stale_if_error_s, rule.source)
     return Decision(False, "mcp")
 
 

@@ -211,19 +211,21 @@ def keeper(call: Call, parts: Parts) -> Keep:
         if caching is None or not caching.key or answer is None or route is None:
             return False
         streamed = call.facts is not None and call.facts.stream
-        kept, is_json = body, answer.content_type.lower().startswith("application/json")
+        kept, meter = body, exchange.meter
         headers = {low: value for name, value in answer.headers if (low := name.lower()) in KEPT_HEADERS}
         if call.mcp is not None:
-            message = mcp_answers.kept(body, exchange.meter, call.mcp.method, streamed=answer.is_stream)
+            message = mcp_answers.kept(body, meter, call.mcp.method, streamed=answer.is_stream)
             if message is None:
                 return False
             kept, headers["content-type"] = message, mcp_answers.JSON
-        if not deterministic.keepable(answer.status, exchange.meter, kept, is_json=is_json, streamed=streamed):
+        # What has a meter was read by it.
+        is_json = meter is None and answer.content_type.lower().startswith("application/json")
+        if not deterministic.keepable(answer.status, meter, kept, is_json=is_json, streamed=streamed):
             return False
         now_s = parts.wall()
         _, key, _, scope = caching
         until_s = now_s + caching.decision.ttl_s + caching.decision.stale_if_error_s
-        usage = exchange.meter.usage if exchange.meter is not None else None
+        usage = None if meter is None else meter.usage
         used = {} if usage is None else {name: count for name in _COUNTED if (count := getattr(usage, name))}
         paid = exchange.charge.credits
         began_s = time.monotonic()

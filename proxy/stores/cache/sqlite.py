@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import aiosqlite
 import orjson
@@ -82,12 +82,8 @@ _READ: Final = "SELECT key, scope, route, model, status, headers, body, stored_s
 _NEXT_KEYS: Final = "SELECT key FROM entries WHERE key > ? ORDER BY key LIMIT ?"
 
 
-class _Waiting(NamedTuple):
-    """An entry on its way into the file. size: its own, told once. replaces: it may take the place of another."""
-
-    entry: Entry
-    size: int
-    replaces: bool
+_Waiting = tuple[Entry, int, bool]
+"""An entry on its way into the file, its size, and whether it may take the place of another."""
 
 
 @dataclass(slots=True)
@@ -214,7 +210,7 @@ class SqliteCache:
 
     async def get(self, key: bytes) -> Entry | None:
         if (waiting := self._waiting.get(key)) is not None:
-            return waiting.entry
+            return waiting[0]
         if not await self._ready():
             return None
         try:
@@ -242,11 +238,11 @@ class SqliteCache:
             return
         key, keys, learning = entry.key, self._keys, self._learning
         if (replaced := self._waiting.get(key)) is not None:
-            self._waiting_bytes -= replaced.size
+            self._waiting_bytes -= replaced[1]
         replaces = keys is None or keys.add(key)
         if learning is not None:
             learning.add(key)
-        self._waiting[key] = _Waiting(entry, size, replaces)
+        self._waiting[key] = entry, size, replaces
         self._waiting_bytes += size
         self._write_soon()
 
@@ -278,7 +274,7 @@ class SqliteCache:
         batch: list[_Waiting] = []
         size, size_max = 0, self._bytes_max // BATCH_SHARE
         for one in islice(self._waiting.values(), _count_of(len(self._waiting))):
-            size += one.size
+            size += one[1]
             batch.append(one)
             if size > size_max:
                 break
@@ -289,16 +285,19 @@ class SqliteCache:
             await self._fault(error)
         finally:
             for one in batch:
-                key = one.entry.key
-                if self._waiting.get(key) is one:
-                    del self._waiting[key]
-                    self._waiting_bytes -= one.size
+                entry, size, _ = one
+                if self._waiting.get(entry.key) is one:
+                    del self._waiting[entry.key]
+                    self._waiting_bytes -= size
 
     async def _write(self, batch: Sequence[_Waiting], size: int) -> None:
         await self._write_touches()
         await self._make_room(size)
-        there = await self._there([one.entry.key for one in batch if one.replaces])
-        await self._all(_PUT + ", ".join([_ROW] * len(batch)), [value for one in batch for value in _row(one.entry)])
+        there = await self._there([entry.key for entry, _, replaces in batch if replaces])
+        values: list[Any] = []
+        for entry, _, _ in batch:
+            values += _row(entry)
+        await self._all(_PUT + ", ".join([_ROW] * len(batch)), values)
         self._figures.entries += len(batch) - there
         self._figures.bytes += size
         self._unmeasured += size
