@@ -305,6 +305,15 @@ async def test_blanks_alone_are_not_kept_and_the_log_says_that_the_answer_was_em
     assert "hit" in (await front.post(PATH, body)).headers["Cache-Status"]
 
 
+async def test_an_answer_that_nobody_meters_is_kept_only_where_it_says_something(front, gateway):
+    gateway.recordings["nothing"] = Recording((b"{}",), headers=(("Content-Type", "application/json"),))
+    gateway.armed.append(Armed("raw", {"name": "nothing"}, times=1))
+    path, body = ASKED["count"]
+    assert (await front.post(path, body)).body == b"{}"
+    assert "hit" not in (await front.post(path, body)).headers["Cache-Status"]
+    assert "hit" in (await front.post(path, body)).headers["Cache-Status"]
+
+
 async def test_nothing_is_kept_of_an_answer_whose_caller_left(front, gateway):
     gateway.set_fault("slow", gate="half", at=3)
     call = asyncio.create_task(front.post(PATH, STREAM))

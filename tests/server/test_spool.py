@@ -65,6 +65,19 @@ async def test_whoever_is_far_behind_loses_its_place_once_others_have_waited_lon
         await lagging
 
 
+async def test_who_lost_its_place_reads_no_further_although_the_next_piece_is_there():
+    spool = Spool(10, patience_s=0.0)
+    slow, quick = spool.join(), spool.join()
+    reading = asyncio.ensure_future(read_all(spool, quick))
+    await spool.write(b"a" * 8)
+    assert await spool.read(slow) == b"a" * 8
+    await spool.write(b"b" * 8)
+    with pytest.raises(FellBehind):
+        await spool.read(slow)
+    spool.finish()
+    assert await reading == b"a" * 8 + b"b" * 8
+
+
 async def test_who_reads_and_only_has_not_had_its_turn_keeps_its_place():
     """Also once others' patience is used up."""
     spool = Spool(10, patience_s=0.0)

@@ -326,6 +326,16 @@ async def test_entries_gather_before_they_are_written(tmp_path):
     await cache.close()
 
 
+async def test_what_is_put_again_and_again_takes_its_room_once(tmp_path):
+    cache = await SqliteCache.open(tmp_path / "c.db", 64 * MIB)
+    for _ in range(20):
+        cache.put(an_entry(1, body=b"x" * MIB))
+    cache.put(an_entry(2))
+    await cache.written()
+    assert cache.stats.entries == 2
+    await cache.close()
+
+
 async def test_many_entries_go_out_in_statements_that_are_known_again(tmp_path):
     cache = await SqliteCache.open(tmp_path / "c.db", 4 * MIB)
     for number in range(2 * BATCH_STEP + 7):
