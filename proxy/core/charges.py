@@ -88,7 +88,7 @@ class Charge(NamedTuple):
     """What one ending costs.
 
     credits:   units of 1e-8 credit.          calls: tool calls counted, 0 or 1.
-    basis:     what the figure rests on.      uncertain: only the gateway knows whether it charged.
+    basis:     what the figure rests on.      uncertain: only the gateway knows whether it charged, or how much.
     """
 
     credits: Credits
@@ -132,4 +132,5 @@ def charge(ending: Ending, figures: Figures, held: Credits, *, is_call: bool = F
     if figures.metered is not None:
         # An estimate by size is coarse; the hold is a bound of the same call, so it is never more than that.
         return Charge(min(figures.metered, held), Basis.METERED, calls, cut)
-    return Charge(held, Basis.HOLD, calls, cut)
+    # Nothing was said of it, so a charge above nothing is a guess.
+    return Charge(held, Basis.HOLD, calls, cut or held > 0)

@@ -28,6 +28,9 @@ from proxy.units import Credits
 _CALLER_LEFT, _NEVER_SENT, _ANSWERED, _ERROR = Ending.CALLER_LEFT, Ending.NEVER_SENT, Ending.ANSWERED, End.ERROR
 """Bound once: looking a member up in its enum takes as long as a call, and every request does."""
 
+_WHOLE: Final = (_ANSWERED, _CALLER_LEFT)
+"""Endings of an answer that may have come whole."""
+
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
@@ -104,6 +107,7 @@ class Exchange:
         self._abandoned = False
         self._given_up = _CALLER_LEFT
         self._left_bytes = 0
+        self._came_whole = False
         self.left = False
         self.answer: Answer | None = None
         self.ending: Ending | None = None
@@ -191,6 +195,7 @@ class Exchange:
                 if self._left_bytes > self._among.bounds.bytes:
                     self.abandon()
             return piece
+        self._came_whole = True
         if self.meter is not None:
             self.meter.close()
         self.end(self._natural_ending(self.answer))
@@ -316,7 +321,9 @@ class Exchange:
         else:
             said = self.meter.usage.credits if self.meter is not None else None
             gateway = None if said is None else gateway_credits(said)
-            known = Figures(gateway, hold.credits if hold.per_unit else None)
+            # A fixed price is known to be due for what came whole.
+            due = hold.per_unit and self._came_whole and ending in _WHOLE
+            known = Figures(gateway, hold.credits if due else None)
         told = told_in_headers(self.answer.headers, price) if self.answer is not None else None
         if told is not None:
             gateway, reported = _first(told.gateway, known.gateway), _first(known.reported, told.reported)

@@ -138,10 +138,14 @@ class Operations:
 
 
 def _cost(meter: Meter, hold: OpenHold) -> Charge:
-    """Reported usage, else the hold: what ran in the background was not metered on its way."""
+    """Reported usage, else the hold: what ran in the background was not metered on its way.
+
+    A price of the work itself is what it holds; any other hold is a guess.
+    """
     known = Figures()
     if not hold.per_unit and hold.price is not None:
         known = metered(meter.usage, meter.family, 0, 0, hold.price)
     if known.gateway is None and known.reported is None:
-        return Charge(hold.credits, Basis.HOLD)
+        priced = hold.per_unit and hold.price is not None
+        return Charge(hold.credits, Basis.HOLD, uncertain=hold.credits > 0 and not priced)
     return charge(Ending.ANSWERED, known, hold.credits)

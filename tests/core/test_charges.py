@@ -20,7 +20,7 @@ CHARGES = """
     answered                 7        5       6 | 7       gateway  False
     answered                 -        5       6 | 5       usage    False
     answered                 -        -       6 | 6       metered  False
-    answered                 -        -       - | 100     hold     False
+    answered                 -        -       - | 100     hold     True
     answered                 -        0       - | 0       usage    False
     caller_left              -        -       6 | 6       metered  True
     caller_left              -        -     106 | 100     metered  True

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import random
+from dataclasses import replace
 
 import orjson
 import pytest
@@ -222,6 +223,16 @@ async def test_a_model_without_a_price_is_refused_where_a_budget_counts_it(gatew
         reply = await front.post("/v1/chat/completions", CHAT)
         assert (reply.status, reply.error["reason"]) == (402, "unpriced_model")
         assert len(gateway.journal) == 0
+
+
+@pytest.mark.parametrize(("held", "listed"), [(2 * CREDIT, 1), (0, 0)])
+async def test_what_has_no_price_is_charged_by_a_guess_that_somebody_may_mend(gateway, held, listed):
+    rules = replace(policy(Budget("b", 9 * CREDIT, DAY), prices=PriceTable()), unpriced_hold=held)
+    async with proxied(gateway.url, rules) as front:
+        assert (await front.post("/v1/chat/completions", CHAT)).status == 200
+        books = front.running.parts.books
+        await books.written()
+        assert (books.figures("red").spent, len(await books.store.doubtful())) == (held, listed)
 
 
 @pytest.mark.parametrize("price", [Price(per_call=CREDIT), Price(per_image=CREDIT), Price(per_video=CREDIT)])

@@ -1,5 +1,6 @@
 """Chatbots, speech, music, images and video: the rules of their routes, and what their work costs when it ends."""
 
+import asyncio
 import base64
 import hashlib
 import zlib
@@ -7,7 +8,7 @@ import zlib
 import orjson
 import pytest
 
-from proxy.core.charges import Basis
+from proxy.core.charges import Basis, Ending
 from proxy.core.ledger import Settle, Void
 from proxy.core.policy import KeyRef, Policy, Team
 from proxy.core.prices import FLAT
@@ -149,6 +150,41 @@ async def test_a_page_or_nothing_is_never_passed_as_sound(front, gateway, path, 
     reply = await front.post(path, body)
     assert (reply.status, reply.error["reason"]) == (502, "upstream_broken")
     assert (await front.request())["ending"] == "upstream_broke"
+
+
+# --- what is priced by the piece ---
+
+
+@pytest.mark.parametrize("fault", ["html200", "empty-body", "reset-before-head charge=no"])
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/audio/music", {"model": "music-songs", "prompt": "reeds"}),
+        ("/v1/images/generate", {"model": IMAGE_SYNC, "prompt": "a heron", "number_of_images": 3}),
+        ("/v1/chatbots/7/chat/completions", {"messages": USER}),
+    ],
+)
+async def test_a_fixed_price_of_what_never_came_is_a_guess(front, gateway, path, body, fault):
+    """Nobody has said that there was anything to pay for, so it is charged as all else that was broken off."""
+    name, _, more = fault.partition(" ")
+    gateway.set_fault(name, **({"charge": "no"} if more else {}))
+    assert (await front.post(path, body)).status == 502
+    entry = await last_entry(front)
+    assert (entry.charge.basis, entry.charge.uncertain) == (Basis.HOLD, True)
+    assert entry.charge.credits > 0
+
+
+async def test_a_fixed_price_of_what_came_whole_is_known_also_where_its_caller_has_left(front, gateway):
+    gateway.set_fault("slow", gate="head")
+    asking = asyncio.create_task(front.post("/v1/images/generate", {"model": IMAGE_SYNC, "prompt": "a heron"}))
+    await gateway.wait_for_gate("head")
+    asking.cancel()
+    await front.until(lambda: any(exchange.left for exchange in front.running.parts.exchanges.open))
+    gateway.open_gate("head")
+    await front.until(lambda: not front.running.parts.exchanges.open)
+    entry = await last_entry(front)
+    assert entry.ending is Ending.CALLER_LEFT
+    assert (entry.charge.basis, entry.charge.credits) == (Basis.USAGE, FLAT.per_image)
 
 
 # --- images ---

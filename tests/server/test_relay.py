@@ -11,7 +11,7 @@ import orjson
 import pytest
 from aiohttp import web
 
-from proxy.core.charges import Ending
+from proxy.core.charges import Basis, Ending
 from proxy.core.ledger import Settle
 from proxy.core.policy import DEFAULT_POLICY, StreamUsage
 from proxy.emulator.faults.asking import Armed, Recording
@@ -407,6 +407,8 @@ async def test_a_cancelled_background_response_ends_its_hold(front):
     assert reply.json["status"] == "cancelled"
     await front.running.parts.books.written()
     assert front.running.parts.books.open_holds == 0
+    # It says no usage, so what it is charged is a guess.
+    assert (front.entries[-1].charge.basis, front.entries[-1].charge.uncertain) == (Basis.HOLD, True)
 
 
 @pytest.mark.parametrize("count", [40])

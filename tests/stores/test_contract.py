@@ -59,7 +59,7 @@ async def test_the_story_of_a_hold_is_the_same_everywhere(opened):
 ENDINGS = """
     # ending           known | charged  doubt  spent
     answered              60 |      60     no     60
-    answered               - |     100     no    160
+    answered               - |     100    yes    160
     answered             130 |     130     no    290
     never_sent            60 |       0     no    290
     gateway_refused       60 |       0     no    290
