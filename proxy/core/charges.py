@@ -98,10 +98,16 @@ class Charge(NamedTuple):
 
 
 _GATEWAY, _USAGE, _METERED_ELSE_HELD = Basis.GATEWAY, Basis.USAGE, Rule.METERED_ELSE_HELD
+_ANSWERED: Final = Ending.ANSWERED
 _NOTHING: Final = (Rule.NOTHING, Rule.NOTHING_UNCERTAIN)
 """Bound once: looking a member up in its enum takes as long as a call, and every request does."""
 
 NO_CHARGE: Final = Charge(Credits(0), Basis.NOTHING)
+
+
+def is_void(ending: Ending, cost: Charge) -> bool:
+    """Whether a hold is let go without a settlement: nothing is charged for it, and nothing was answered."""
+    return not cost.credits and not cost.calls and ending is not _ANSWERED
 
 
 class Figures(NamedTuple):

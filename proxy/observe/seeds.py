@@ -19,6 +19,7 @@ OF_ALL: Final = (
     ("reservations_total",             ("settled",)),
     ("reservations_total",             ("released",)),
     ("reservations_total",             ("overrun",)),
+    ("reservations_total",             ("expired",)),
     ("settlement_delta_credits_total", ("over",)),
     ("settlement_delta_credits_total", ("under",)),
     ("unpriced_requests_total",        ("chat",)),

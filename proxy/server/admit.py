@@ -119,7 +119,8 @@ def _follower(call: Call, parts: Parts) -> Follow | None:
 
         def told(exchange: Exchange) -> bool:
             if exchange.meter is not None:
-                call.charge = parts.operations.polled(operation_id, exchange.meter) or call.charge
+                call.work = parts.operations.polled(operation_id, exchange.meter)
+                call.charge = call.charge if call.work is None else call.work.charge
             return False
 
         return told

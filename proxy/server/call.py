@@ -25,6 +25,7 @@ from proxy.units import Credits
 if TYPE_CHECKING:
     from proxy.server.cache import Caching
     from proxy.server.in_flight import Slot
+    from proxy.server.operations import Ended
     from proxy.server.recall import Place
     from proxy.stores.cache.contract import Entry
 
@@ -64,6 +65,7 @@ class Call:
     account:  the id that the books count the key under, where that is not its own.
     owns:     the id in the answer that was given to the team.
     credential: stands for the caller's own gateway key, "" where ours is used.
+    work:     what the operation came to that this call asked after.
     tokens:   the most it may use.
     model, mcp: the model that the body names, and what an MCP body asks.
     taken_back: its caller has said that it does not wait any more.
@@ -118,6 +120,7 @@ class Call:
     why: str = ""
     upstream_status: int = 0
     charge: Charge = NO_CHARGE
+    work: "Ended | None" = None
     held: Credits = Credits(0)
     wav: bool = False
     taker: Taker | None = None

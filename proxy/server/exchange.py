@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from proxy.core.answers import End, Family
-from proxy.core.charges import NO_CHARGE, Charge, Ending, Figures, charge
+from proxy.core.charges import NO_CHARGE, Charge, Ending, Figures, charge, is_void
 from proxy.core.holds import OpenHold
 from proxy.core.ledger import Settle, Void
 from proxy.core.prices import FREE
@@ -115,6 +115,10 @@ class Exchange:
         self.opened_s = 0.0
         self.head_s: float | None = None
         self.ended_s: float | None = None
+        self.taken_over = False
+        """The hold is that of work that goes on."""
+        self.then: Callable[[], None] | None = None
+        """Called once, when it has ended; for who is told of it and does not wait."""
         self.used: tuple[int, int] | None = None
         """What the call took in and gave out, where its answer says so; known once its turn is over."""
         among.add(self)
@@ -280,16 +284,19 @@ class Exchange:
         self._among.remove(self)
         if self.answer is not None:
             self.answer.close()
-        taken_over = self._follow is not None and self._follow(self)
-        settles = self.hold is not None and not taken_over
+        self.taken_over = self._follow is not None and self._follow(self)
+        settles = self.hold is not None and not self.taken_over
         riders = self._end_turn(ending, with_ending=settles)
         if self.hold is not None and settles:
             self.charge = self._cost(ending, self.hold)
             now_s = self._wall()
-            if self.charge.credits or self.charge.calls or ending is _ANSWERED:
-                self._books.end(Settle(self.hold.id, self.charge, ending, now_s), riders)
-            else:
+            if is_void(ending, self.charge):
                 self._books.end(Void(self.hold.id, ending, now_s, self.charge.uncertain), riders)
+            else:
+                self._books.end(Settle(self.hold.id, self.charge, ending, now_s), riders)
+        if self.then is not None:
+            then, self.then = self.then, None
+            then()
         return self.charge
 
     def _end_turn(self, ending: Ending, *, with_ending: bool) -> list[Rider]:

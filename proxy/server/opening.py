@@ -143,6 +143,7 @@ async def open_parts(
     queue = Queue(policy, books, metrics, boot=this_boot(), wall=doubles.wall, room=settings.queue_bytes)
     stack.callback(queue.close)
     await queue.take_up()
+    models = Known()
     bounds = Bounds(settings.read_on_time, settings.read_on_bytes, settings.read_on_max)
     return Parts(
         settings=settings,
@@ -150,7 +151,7 @@ async def open_parts(
         books=books,
         upstream=upstream,
         exchanges=Exchanges(bounds),
-        operations=Operations(books, metrics, doubles.wall, await ledger.operations()),
+        operations=Operations(books, metrics, models, log, doubles.wall, kept=await ledger.operations()),
         owners=await _owners(ledger, doubles.wall()),
         densities=Densities(await ledger.learned()),
         keys=keys,
@@ -175,7 +176,7 @@ async def open_parts(
         allowed_hosts=LOOPBACK_NAMES | {settings.listen.host} | frozenset(settings.allowed_hosts),
         cors_origins=frozenset(settings.cors_origins),
         any_ip_host=settings.listen.host in WILDCARDS,
-        models=Known(),
+        models=models,
         suites=Known(),
         tools=Known(),
         toolbox=Toolbox(),

@@ -5,20 +5,25 @@ Open operations are in the ledger, so a restart knows them. Who asks after them 
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from proxy.core.answers import Family
-from proxy.core.charges import Basis, Charge, Ending, Figures, charge
+from proxy.core.charges import WORD, Basis, Charge, Ending, Figures, charge
 from proxy.core.holds import OpenHold
 from proxy.core.ledger import Settle, Void
 from proxy.core.operations import Operation, Work, work
 from proxy.core.pricing import metered
 from proxy.core.riders import Begin, Finish
 from proxy.core.usage import Meter
+from proxy.observe.log import RequestLog
 from proxy.observe.metrics import Metrics
+from proxy.observe.money import count_ending
 from proxy.server.books import Books
 from proxy.server.exchange import Exchange
+from proxy.server.known import Known
+from proxy.stores.ledger.places import told
+from proxy.units import credit_text
 
 FIRST_GAP_S: Final = 10.0
 """How long nobody has to ask after an operation before the proxy does."""
@@ -36,15 +41,31 @@ class Open:
     gap_s: float = FIRST_GAP_S
 
 
+class Ended(NamedTuple):
+    """What an operation came to, and the hold it had."""
+
+    charge: Charge
+    hold: OpenHold
+
+
 class Operations:
     """Open operations by the gateway's id."""
 
     def __init__(
-        self, books: Books, metrics: Metrics, wall: Callable[[], float], kept: Iterable[Operation] = ()
+        self,
+        books: Books,
+        metrics: Metrics,
+        models: Known,
+        log: RequestLog,
+        wall: Callable[[], float],
+        *,
+        kept: Iterable[Operation] = (),
     ) -> None:
-        """kept: operations that an earlier process left open."""
+        """models: which may stand in labels.      kept: operations that an earlier process left open."""
         self._books: Final = books
         self._metrics: Final = metrics
+        self._models: Final = models
+        self._log: Final = log
         self._wall: Final = wall
         self._open: Final[dict[str, Open]] = {one.id: Open(one, wall()) for one in kept}
         for kind in {one.operation.kind for one in self._open.values()}:
@@ -101,13 +122,11 @@ class Operations:
     def expire(self, operation: Operation) -> None:
         """End the hold of work that does not end, at what it held."""
         if operation.id in self._open:
-            self._forget(operation)
             cost = Charge(operation.hold.credits, Basis.HOLD, uncertain=True)
-            self._metrics.count("operations_total", operation.kind, "expired")
-            self._end(operation, Settle(operation.hold.id, cost, Ending.CALLER_LEFT, self._wall()))
+            self._end(operation, "expired", Settle(operation.hold.id, cost, Ending.CALLER_LEFT, self._wall()))
 
-    def polled(self, operation_id: str, meter: Meter) -> Charge | None:
-        """A poll or cancel told how an operation stands: end its hold when the work has ended."""
+    def polled(self, operation_id: str, meter: Meter) -> Ended | None:
+        """A poll or cancel told how an operation stands: end its hold when the work has ended, and say at what cost."""
         one = self._open.get(unquote(operation_id))
         state = work(meter.status)
         if one is None:
@@ -116,18 +135,38 @@ class Operations:
             one.asked_s = self._wall()
             return None
         operation = one.operation
-        self._forget(operation)
-        self._metrics.count("operations_total", operation.kind, "failed" if state is Work.FAILED else "completed")
         hold, now_s = operation.hold, self._wall()
         if state is Work.FAILED:
-            self._end(operation, Void(hold.id, Ending.GATEWAY_FAILED, now_s))
+            self._end(operation, "failed", Void(hold.id, Ending.GATEWAY_FAILED, now_s))
             return None
         cost = _cost(meter, hold)
-        self._end(operation, Settle(hold.id, cost, Ending.ANSWERED, now_s))
-        return cost
+        self._end(operation, "completed", Settle(hold.id, cost, Ending.ANSWERED, now_s))
+        return Ended(cost, hold)
 
-    def _end(self, operation: Operation, step: Settle | Void) -> None:
+    def _end(self, operation: Operation, outcome: str, step: Settle | Void) -> None:
+        """Write the end, count it and say it: whoever began the work has had its line long ago."""
+        self._forget(operation)
         self._books.end(step, [Finish(operation.id, step.at_s)])
+        self._metrics.count("operations_total", operation.kind, outcome)
+        hold, cost = operation.hold, step.charge if isinstance(step, Settle) else None
+        # Work that has ended was begun, so the gateway took its name, maybe before this process began.
+        self._models.learn(operation.model)
+        model = self._models.label(operation.model)
+        count_ending(self._metrics, operation.team, model, hold.credits, cost, expired=outcome == "expired")
+        basis = "" if cost is None else WORD[cost.basis]
+        said = {"basis": basis, "place": told("settle", basis, hold.place)} if basis else {}
+        self._log.note(
+            "info",
+            "operation_ended",
+            id=hold.id,
+            team=operation.team,
+            kind=operation.kind,
+            model=operation.model,
+            outcome=outcome,
+            held=credit_text(hold.credits),
+            charged=credit_text(0 if cost is None else cost.credits),
+            **said,
+        )
 
     def _forget(self, operation: Operation) -> None:
         del self._open[operation.id]

@@ -8,13 +8,15 @@ import asyncio
 import time
 from typing import Final
 
-from proxy.core.charges import NO_CHARGE, WORD, Basis
+from proxy.core.charges import NO_CHARGE, WORD, Basis, is_void
 from proxy.core.jsonrpc import MCP_METHODS
 from proxy.core.limits import Draw
 from proxy.core.turns import Waiter
 from proxy.observe.metrics import NOBODY, OTHER
+from proxy.observe.money import count_ending
 from proxy.server import traced
 from proxy.server.call import Call
+from proxy.server.exchange import Exchange
 from proxy.server.known import Known
 from proxy.server.parts import Parts
 from proxy.stores.ledger.places import told
@@ -101,8 +103,8 @@ def _story(call: Call, parts: Parts, ended_s: float) -> dict[str, object]:
         story["charged"] = credit_text(call.charge.credits)
         if call.charge.basis is not _NOTHING:
             story["basis"] = WORD[call.charge.basis]
-            if call.hold is not None:
-                story["place"] = told("settle", story["basis"], call.hold.place)
+            if (hold := call.hold or (call.work.hold if call.work is not None else None)) is not None:
+                story["place"] = told("settle", story["basis"], hold.place)
     if call.waiter is not None:
         _asked(call, call.waiter, parts, story)
     if call.caching is not None:
@@ -202,8 +204,13 @@ def _measure(call: Call, parts: Parts, ended_s: float, example: str) -> None:
         metrics.observe("time_to_first_token_seconds", model, value=call.first_byte_s, example=example)
     if call.mcp is not None:
         _count_mcp(call, parts, upstream_s)
-    if call.hold is not None:
-        _count_money(call, parts, team, model)
+    if call.hold is None:
+        return
+    if exchange.ending is None:
+        # Others read on: what it comes to is known when it has ended.
+        exchange.then = lambda: _count_money(call, exchange, parts, team)
+    else:
+        _count_money(call, exchange, parts, team)
 
 
 def _count_cache(call: Call, parts: Parts, team: str, route: str) -> None:
@@ -256,17 +263,19 @@ _KINDS: Final = ("input", "output", "reasoning", "cache_read", "cache_creation")
 """Of tokens, as their metric names them."""
 
 
-def _count_money(call: Call, parts: Parts, team: str, model: str) -> None:
-    charge, hold, metrics = call.charge, call.hold, parts.metrics
+def _count_money(call: Call, exchange: Exchange, parts: Parts, team: str) -> None:
+    """What became of the hold of an exchange that has ended."""
+    metrics, hold, ending, charge = parts.metrics, exchange.hold, exchange.ending, exchange.charge
     assert hold is not None
-    outcome = "released" if charge is NO_CHARGE else "overrun" if charge.credits > hold.credits else "settled"
-    metrics.add("reservations_total", (outcome,), 1)
-    metrics.add("spent_credits_total", (team, model), charge.credits / CREDIT)
-    if charge is not NO_CHARGE and (over := charge.credits - hold.credits):
-        metrics.add("settlement_delta_credits_total", ("over" if over > 0 else "under",), abs(over) / CREDIT)
+    assert ending is not None
+    if exchange.answer is not None and 200 <= exchange.answer.status < 300:
+        parts.models.learn(call.model)
+    model = parts.models.label(call.model)
+    if not exchange.taken_over:
+        count_ending(metrics, team, model, hold.credits, None if is_void(ending, charge) else charge)
     if hold.price is None:
         metrics.count("unpriced_requests_total", call.route.name if call.route else NOWHERE)
-    meter = call.source.exchange.meter if call.source is not None else None
+    meter = exchange.meter
     if meter is not None:
         usage = meter.usage
         told = (usage.input, usage.output, usage.reasoning, usage.cache_read, usage.cache_write)

@@ -71,8 +71,8 @@ def _cost(call: Call) -> tuple[int, int]:
     if call.hit is not None:
         return 0, call.hit.credits
     assert call.source is not None
-    cost = call.source.exchange.charge.credits
-    return (0, cost) if call.joined else (cost, 0)
+    charge = call.source.exchange.charge if call.work is None else call.work.charge
+    return (0, charge.credits) if call.joined else (charge.credits, 0)
 
 
 def _timing(call: Call) -> str:

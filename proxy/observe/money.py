@@ -1,0 +1,24 @@
+"""What holds came to, in metrics: one place for calls and for work that went on after its call."""
+
+from proxy.core.charges import Charge
+from proxy.observe.metrics import Metrics
+from proxy.units import CREDIT, Credits
+
+
+def count_ending(
+    metrics: Metrics, team: str, model: str, held: Credits, charge: Charge | None, *, expired: bool = False
+) -> None:
+    """Count how a hold ended.
+
+    model: as labels have it.      charge: None where nothing was settled.
+    expired: nobody heard how its work ended.
+    """
+    if charge is None:
+        metrics.add("reservations_total", ("released",), 1)
+        return
+    over = charge.credits - held
+    outcome = "expired" if expired else "overrun" if over > 0 else "settled"
+    metrics.add("reservations_total", (outcome,), 1)
+    metrics.add("spent_credits_total", (team, model), charge.credits / CREDIT)
+    if over:
+        metrics.add("settlement_delta_credits_total", ("over" if over > 0 else "under",), abs(over) / CREDIT)
