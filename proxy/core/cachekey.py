@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import orjson
 
-VERSION: Final = 2
-"""Of all that goes into a key; raised when the same call would give another key."""
+VERSION: Final = 3
+"""Of all that goes into a key; raised when the same call would give another key, or what was kept may not be given."""
 
 INDIFFERENT: Final = frozenset({"user", "metadata", "safety_identifier", "prompt_cache_key", "stream"})
 """Members that tell who asks or how the vendor keeps its own cache. `stream` is told apart by the flag."""

@@ -5,7 +5,7 @@ deterministic is kept only where a rule of the policy names it; what reads or wr
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Final, NamedTuple
@@ -16,6 +16,7 @@ from proxy.core.answers import End, Family
 from proxy.core.body import Facts as Body
 from proxy.core.facts import Facts
 from proxy.core.limits import Match
+from proxy.core.operations import Work, work
 from proxy.core.toollist import CALL, LIST, Definition
 from proxy.core.usage import Meter
 
@@ -26,6 +27,9 @@ LISTS: Final = frozenset({"models", "model", "native-models", "native-model", "s
 
 _ASKING: Final = frozenset({"chat", "native", "responses", "native-count"})
 """Routes whose body can say that its answer is deterministic."""
+
+_ACTS: Final = frozenset({"videos", "cancel"})
+"""Routes whose every call begins work at the gateway, or ends some; one that asks the same means its own."""
 
 _STATEFUL: Final = frozenset({"store", "background", "previous_response_id", "conversation", "references"})
 
@@ -90,6 +94,8 @@ def decide(
     if facts.suite is not None:
         return _of_suite(facts, None if body is None or body.call is None else body.call.method, rules, definition)
     route = facts.route
+    if route in _ACTS:
+        return _no("operation")
     why_not = reason_against(route, body)
     if why_not in _STATEFUL:
         return _no(why_not)
@@ -105,7 +111,7 @@ def decide(
 
 @cache
 def _no(why_not: str) -> Decision:
-    """One for each word of `reason_against`."""
+    """One for each word that says why a call may not."""
     return Decision(False, why_not)
 
 
@@ -170,6 +176,22 @@ _SEEDED: Final = frozenset({"chat", "chatbot"})
 
 _ANSWERS: Final = frozenset({Family.CHAT, Family.MESSAGES, Family.RESPONSES})
 
+# fmt: off
+_WORK: Final[Mapping[str, tuple[bool, frozenset[Work | None]]]] = {
+    # route       may name it    where the work has to stand; None: nothing is said
+    "images":    (False,         frozenset({None, Work.DONE})),
+    "image":     (True,          frozenset({Work.DONE})),
+    "video":     (True,          frozenset({Work.DONE})),
+    "responses": (True,          frozenset({Work.DONE})),
+    "response":  (True,          frozenset({Work.DONE})),
+}
+# fmt: on
+"""Routes whose answers may tell of work that goes on behind them, and what such an answer says when it is kept.
+
+What is true for now only is asked for again, and so is what hands out the id of work, which is one call's alone.
+A poll repeats the id that it asks about, which was checked before anything stored is looked for.
+"""
+
 _NOT_WHOLE: Final = frozenset({End.CUT, End.ERROR, End.CANCELLED, End.EOF_AFTER_FINISH})
 
 
@@ -181,7 +203,9 @@ _PARTIAL: Final = frozenset({204, 205, 206})
 """Statuses of answers that have no body, or part of one."""
 
 
-def keepable(status: int, meter: Meter | None, body: bytes, *, is_json: bool, streamed: bool = False) -> bool:
+def keepable(
+    route: str, status: int, meter: Meter | None, body: bytes, *, is_json: bool, streamed: bool = False
+) -> bool:
     """Whether an answer that was read to its end is complete, says something other than no, and stays true.
 
     meter:    None on routes whose answers carry no usage; then the body has to be JSON with something in it.
@@ -195,12 +219,24 @@ def keepable(status: int, meter: Meter | None, body: bytes, *, is_json: bool, st
         return False
     if meter is not None and meter.family in _ANSWERS and (meter.streamed != streamed or not meter.said_why_it_ended):
         return False
+    if not _is_over(route, meter):
+        return False
     if meter is None and is_json and not _says_something(body):
         return False
     # Looking for a sign first is much quicker than looking for what may stand before it.
     if body.find(b"=") >= 0 and _SIGNED.search(body) is not None:
         return False
     return meter is None or not meter.streamed or not _signed_in_pieces(body)
+
+
+def _is_over(route: str, meter: Meter | None) -> bool:
+    """Whether an answer tells of no work that goes on; one whose work may, and that is not read, might."""
+    if (row := _WORK.get(route)) is None:
+        return True
+    may_name, over = row
+    if meter is None or (meter.response_id is not None and not may_name):
+        return False
+    return (None if meter.status is None else work(meter.status)) in over
 
 
 def _signed_in_pieces(stream: bytes) -> bool:

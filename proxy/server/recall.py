@@ -220,7 +220,7 @@ def keeper(call: Call, parts: Parts) -> Keep:
             kept, headers["content-type"] = message, mcp_answers.JSON
         # What has a meter was read by it.
         is_json = meter is None and answer.content_type.lower().startswith("application/json")
-        if not deterministic.keepable(answer.status, meter, kept, is_json=is_json, streamed=streamed):
+        if not deterministic.keepable(route.name, answer.status, meter, kept, is_json=is_json, streamed=streamed):
             return False
         now_s = parts.wall()
         _, key, _, scope = caching

@@ -171,7 +171,7 @@ async def _whole(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse
             raise refused(call, parts, fault) from fault
         # The connection broke behind a whole answer: what it says was said, and an id in it must not be lost.
     exchange, status = call.source.exchange, answer.status
-    if call.joined and not call.source.kept and not call.anew:
+    if call.joined and not call.source.kept:
         # Nobody may be given this answer but the one who asked for it, so those who waited ask for themselves.
         if parts.state.draining:
             raise shutting_down()

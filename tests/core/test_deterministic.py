@@ -7,8 +7,11 @@ from proxy.core.answers import Family
 from proxy.core.body import Dialect, judge
 from proxy.core.deterministic import BUILT_IN, CacheRule, decide, keepable, reason_against
 from proxy.core.facts import Facts
+from proxy.core.limits import Match
 from proxy.core.usage import Meter
+from proxy.server.admit import FAMILIES
 
+ROUTES = {Family.CHAT: "chat", Family.MESSAGES: "native", Family.RESPONSES: "responses"}
 LINK = "https://files.example/a.png?X-Amz-Algorithm=AWS4{}X-Amz-Expires=600{}{}=6f2a"
 NAMES = ["X-Amz-Signature", "x-goog-signature", "Signature", "sig", "token"]
 
@@ -17,11 +20,13 @@ NAMES = ["X-Amz-Signature", "x-goog-signature", "Signature", "sig", "token"]
 @pytest.mark.parametrize("joint", ["&", r"\u0026", "&amp;"], ids=["plain", "escaped in JSON", "escaped in HTML"])
 def test_an_answer_with_a_link_that_will_not_last_is_not_kept(joint, name):
     body = b'{"data":[{"url":"%s"}]}' % LINK.format(joint, joint, name).encode()
-    assert not keepable(200, None, body, is_json=True)
+    assert not keepable("models", 200, None, body, is_json=True)
 
 
 def test_an_answer_with_a_link_that_lasts_is_kept():
-    assert keepable(200, None, b'{"data":[{"url":"https://files.example/a.png?size=2&page=1"}]}', is_json=True)
+    assert keepable(
+        "models", 200, None, b'{"data":[{"url":"https://files.example/a.png?size=2&page=1"}]}', is_json=True
+    )
 
 
 # fmt: off
@@ -67,7 +72,56 @@ def test_a_refusal_of_the_model_is_asked_for_again(name):
     meter = Meter(family, streamed=False)
     meter.feed(body)
     meter.close()
-    assert keepable(200, meter, body, is_json=True) is kept
+    assert keepable(ROUTES[family], 200, meter, body, is_json=True) is kept
+
+
+# fmt: off
+WORK = {
+    # what it is                    route        the answer                                                     kept
+    "images, made at once":         ("images",   {"created": 1, "data": [{"b64_json": "aGk="}]},                True),
+    "images, made and said so":     ("images",   {"status": "completed", "data": [{"b64_json": "aGk="}]},       True),
+    "images, begun":                ("images",   {"operation_id": "img_1", "status": "processing"},             False),
+    "images, begun, without a word": ("images",  {"operation_id": "img_1"},                                     False),
+    "images, made under an id":     ("images",   {"operation_id": "img_1", "status": "completed", "data": [1]}, False),
+    "images, on their way":         ("images",   {"status": "queued"},                                          False),
+    "image, on its way":            ("image",    {"operation_id": "img_1", "status": "processing"},             False),
+    "image, made":                  ("image",    {"operation_id": "img_1", "status": "completed", "data": [1]}, True),
+    "image, failed":                ("image",    {"operation_id": "img_1", "status": "failed"},                 False),
+    "image, a word of tomorrow":    ("image",    {"operation_id": "img_1", "status": "polishing"},              False),
+    "image, without a word":        ("image",    {"operation_id": "img_1"},                                     False),
+    "video, on its way":            ("video",    {"operation_id": "v/1", "status": "in_progress"},              False),
+    "video, made":                  ("video",    {"operation_id": "v/1", "status": "completed"},                True),
+    "response, queued":             ("response", {"object": "response", "id": "resp_1", "status": "queued"},    False),
+    "response, on its way":         ("response", {"object": "response", "id": "resp_1", "status": "in_progress", "output": []}, False),
+    "response, there":              ("response", {"object": "response", "id": "resp_1", **_response(TEXT)[1]},  True),
+    "responses, queued":            ("responses", {"object": "response", "id": "resp_1", "status": "queued"},   False),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_what_says_that_work_goes_on_or_hands_out_its_id_is_not_kept(name):
+    route, tree, kept = WORK[name]
+    body = orjson.dumps(tree)
+    meter = Meter(FAMILIES[route], streamed=False)
+    meter.feed(body)
+    meter.close()
+    assert keepable(route, 200, meter, body, is_json=True) is kept
+
+
+@pytest.mark.parametrize("route", ["images", "image", "video", "responses", "response"])
+def test_what_may_tell_of_work_is_not_kept_unread(route):
+    assert not keepable(route, 200, None, b'{"data":[1]}', is_json=True)
+
+
+@pytest.mark.parametrize(
+    "rule", [{}, {"match": Match(model="*")}, {"match": Match(team="red")}, {"deterministic": False}]
+)
+@pytest.mark.parametrize("route", ["videos", "cancel"])
+def test_a_call_that_begins_or_ends_work_is_kept_under_no_rule(route, rule):
+    facts = Facts("red", "k", route, "m")
+    assert decide(facts, None, (CacheRule(ttl_s=60.0, **rule),)).detail == "operation"
+    assert not decide(facts, None, (CacheRule(routes=frozenset({route}), ttl_s=60.0),)).may
 
 
 # fmt: off
@@ -95,9 +149,10 @@ def streamed(family, events, last=b""):
 
 @pytest.mark.parametrize("name", STREAMS)
 def test_so_is_one_that_is_streamed(name):
-    meter, body = streamed(*STREAMS[name])
+    family, events = STREAMS[name]
+    meter, body = streamed(family, events)
     assert meter.terminal
-    assert not keepable(200, meter, body, is_json=False, streamed=True)
+    assert not keepable(ROUTES[family], 200, meter, body, is_json=False, streamed=True)
 
 
 # fmt: off
@@ -135,8 +190,10 @@ KEPT_STREAMS = {
 def test_a_stream_is_kept_that_is_whole_and_stays_true(name):
     family, events, kept = KEPT_STREAMS[name]
     meter, body = streamed(family, events)
-    assert keepable(200, meter, body, is_json=False, streamed=True) is kept
-    assert not keepable(200, meter, body, is_json=False, streamed=False), "somebody who wants JSON is given JSON"
+    assert keepable(ROUTES[family], 200, meter, body, is_json=False, streamed=True) is kept
+    assert not keepable(ROUTES[family], 200, meter, body, is_json=False, streamed=False), (
+        "somebody who wants JSON is given JSON"
+    )
 
 
 def test_who_asks_for_a_stream_is_not_given_json():
@@ -145,7 +202,7 @@ def test_who_asks_for_a_stream_is_not_given_json():
     meter = Meter(family, streamed=False)
     meter.feed(body)
     meter.close()
-    assert not keepable(200, meter, body, is_json=True, streamed=True)
+    assert not keepable(ROUTES[family], 200, meter, body, is_json=True, streamed=True)
 
 
 @pytest.mark.parametrize("route", ["chat", "native", "responses", "native-count"])
