@@ -23,7 +23,7 @@ from proxy.config.policyvalues import (
     Method,
     Name,
     Route,
-    Share,
+    Shares,
     SuiteTool,
     Tokens,
     ToolAlias,
@@ -122,7 +122,7 @@ class BudgetModel(_Model):
     amounts: dict[Name, Amount] = Field(default_factory=dict)
     instead_of: Name | None = None
     excess: Excess = Excess.REFUSE
-    warn_at: tuple[Share, ...] = ()
+    warn_at: Shares = ()
     shadow: Annotated[bool, Field(strict=True)] = False
 
     @model_validator(mode="after")

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Annotated, Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from proxy.config.problem import did_you_mean
 from proxy.core.facts import ROUTES
@@ -123,6 +123,14 @@ def _share(value: Any) -> Any:
     return value
 
 
+def _once(shares: tuple[float, ...]) -> tuple[float, ...]:
+    """Each share once: it would be told, and counted, as often as it stands there."""
+    for at, share in enumerate(shares):
+        if share in shares[:at]:
+            raise ValueError(f"{share:.15g} stands here twice", "take one of them out")
+    return shares
+
+
 def _literal(value: Any) -> Any:
     """One name, compared as it stands: a pattern would fit nothing."""
     if isinstance(value, str) and re.search(r"[*?\[]", value):
@@ -179,6 +187,7 @@ IdGlob = Annotated[
     Glob, BeforeValidator(lambda value: str(value) if type(value) is int else value), WithJsonSchema(_ID_SCHEMA)
 ]
 Share = Annotated[float, BeforeValidator(_share), Field(strict=True, gt=0, le=1)]
+Shares = Annotated[tuple[Share, ...], AfterValidator(_once)]
 Literally = Annotated[Glob, BeforeValidator(_literal)]
 LiteralId = Annotated[IdGlob, BeforeValidator(_literal)]
 Route = Annotated[str, BeforeValidator(_route), Field(strict=True), WithJsonSchema({"enum": sorted(ROUTES)})]

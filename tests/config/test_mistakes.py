@@ -38,6 +38,8 @@ MISTAKES = [
     (BUDGET.format("warn_at: [50]"),                       "budgets.0.warn_at.0: 50 is more than the whole amount, which is 1; write 0.5 for 50 %"),
     (BUDGET.format("warn_at: [0]"),                        "budgets.0.warn_at.0: 0 is no share of the amount; write more than 0 and at most 1"),
     (BUDGET.format('warn_at: ["0.5"]'),                    "budgets.0.warn_at.0: expected a number, not '0.5'; write it in digits, without quotes"),
+    (BUDGET.format("warn_at: [0.8, 0.5, 0.50]"),           "budgets.0.warn_at: 0.5 stands here twice; take one of them out"),
+    (BUDGET.format("warn_at: [1, 0.5, 1.0]"),              "budgets.0.warn_at: 1 stands here twice; take one of them out"),
     (BUDGET.format("warn_at: [50%]"),                      "budgets.0.warn_at.0: '50%' is text; write 0.5, the share of the amount"),
     (BUDGET.format("shadow: yes"),                         "budgets.0.shadow: expected true or false, not 'yes'; write true or false"),
     (BUDGET.format("timezone: Asia/Soul"),                 "budgets.0.timezone: 'Asia/Soul' is no time zone; did you mean Asia/Seoul?"),
