@@ -42,6 +42,7 @@ def judge(
     folder: Path | None, config: Path | None, flags: Mapping[str, Any]
 ) -> tuple[Settings | None, list[Problem], list[str]]:
     """The settings, if they can be read, every problem of settings and policies, and what should be known."""
+    from proxy.config.notes import notes_of
     from proxy.config.policyfile import load_policies
 
     settings = None
@@ -69,12 +70,7 @@ def judge(
                     )
                 )
             notes.append(f"teams: {', '.join(policy.teams)}; virtual keys: {keys}")
-            notes += [
-                f"{policy.sources[f'alias {alias}']}: aliases.{alias}: {model} is an alias, too; aliases are applied "
-                f"once, so the gateway is asked for {model} itself"
-                for alias, model in policy.aliases.items()
-                if model in policy.aliases
-            ]
+            notes += notes_of(policy)
         except Problems as error:
             found += error.problems
     return settings, found, notes

@@ -47,6 +47,37 @@ def test_what_becomes_of_an_alias_of_an_alias_is_noted(capsys, folder):
     ) in shown(capsys, "rules", code=0)
 
 
+PRICED = "{{ models: {}, {} }}"
+TOKENS = "input_per_million: 1, output_per_million: 2"
+
+# fmt: off
+NOTED = {
+    # what it is                   the file                                                              what is noted, after its place
+    "a call of a chat model":      ("prices: [" + PRICED.format("gem-3-flash", "per_call: 3") + "]",     ["1:10: prices: per_call of gem-3-flash is what music costs; no other call of a model is priced by it"]),
+    "a call of many":              ("prices: [" + PRICED.format("gem-*", "per_call: 3") + "]",           ["1:10: prices: per_call of gem-* is what music costs; no other call of a model is priced by it"]),
+    "a call beside tokens":        ("prices: [" + PRICED.format("gem-3", "per_call: 3, " + TOKENS) + "]", ["1:10: prices: per_call of gem-3 is what music costs; no other call of a model is priced by it"]),
+    "all units of all":            ("prices: [" + PRICED.format('"*"', "per_image: 1, per_call: 3, " + TOKENS) + "]", []),
+    "nothing costs anything":      ("prices: [" + PRICED.format("gem-3", "per_call: 0") + "]",           []),
+    "what is priced by the call":  ('prices: [{ suites: "*", per_call: 1 }, { chatbots: 7, per_call: 1 }]', []),
+    "tokens, images, videos":      ("prices: [" + ", ".join([PRICED.format("a", TOKENS), PRICED.format("b", "per_image: 1"), PRICED.format("c", "per_video: 1")]) + "]", []),
+    "the price of an alias":       ("aliases: { fast: gpt-4o }\nprices: [" + PRICED.format("fast", TOKENS) + "]", ["2:10: prices: fast is an alias, and calls are priced as what it stands for, gpt-4o"]),
+    "of what an alias stands for": ("aliases: { fast: good, good: gpt-4o }\nprices: [" + PRICED.format("good", TOKENS) + "]", ["1:12: aliases.fast: good is an alias, too; aliases are applied once, so the gateway is asked for good itself"]),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("name", NOTED)
+def test_what_is_sound_and_may_not_be_meant_is_noted(capsys, folder, name):
+    text, notes = NOTED[name]
+    (folder / "rules").mkdir()
+    (folder / "rules" / "a.yaml").write_text(f"{text}\n")
+    assert shown(capsys, "rules", code=0).splitlines() == [
+        "note: teams: default; virtual keys: 0",
+        *(f"note: rules/a.yaml:{note}" for note in notes),
+        "Settings and policies are fine.",
+    ]
+
+
 def test_a_folder_that_is_not_there_is_a_problem(capsys):
     assert "polices is not a folder" in shown(capsys, "polices", code=1)
 
