@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from proxy.core.policy import Policy
+from proxy.core.chatbot import PREFIX as CHATBOT
+from proxy.core.policy import Policy, Team
 from proxy.core.prices import Rule
 
 
@@ -14,6 +15,8 @@ def notes_of(policy: Policy) -> Iterator[str]:
                 f"{policy.sources[f'alias {alias}']}: aliases.{alias}: {model} is an alias, too; aliases are applied "
                 f"once, so the gateway is asked for {model} itself"
             )
+    for team in policy.teams.values():
+        yield from _aliases_of(team, policy)
     for rule in policy.prices.rules:
         if _is_for_music(rule):
             yield (
@@ -35,6 +38,19 @@ def _is_for_music(rule: Rule) -> bool:
     others = price.input_per_million or price.output_per_million or price.per_image or price.per_video
     exact, _ = rule.specificity
     return exact or not others
+
+
+def _aliases_of(team: Team, policy: Policy) -> Iterator[str]:
+    """What a team's lists of models say of names that no call is judged under."""
+    place = f"{policy.sources.get(f'team {team.name}', '')}: teams.{team.name}"
+    for name in team.models or ():
+        model = _meant(policy, name)
+        if model is not None and not model.startswith(CHATBOT) and not team.may_use_model(model):
+            yield f"{place}.models: {name} is an alias, and the team may not use what it stands for, {model}"
+    for name in team.deny_models:
+        model = _meant(policy, name)
+        if model is not None and team.may_use_model(model):
+            yield f"{place}.deny_models: {name} is an alias, and the team may use what it stands for, {model}"
 
 
 def _meant(policy: Policy, name: str) -> str | None:

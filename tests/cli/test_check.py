@@ -78,6 +78,29 @@ def test_what_is_sound_and_may_not_be_meant_is_noted(capsys, folder, name):
     ]
 
 
+# fmt: off
+TEAMS = {
+    # what it is                     models of the team                                           what is noted
+    "an alias alone":                ("models: [fast]",                                            "models: fast is an alias, and the team may not use what it stands for, gpt-4o-mini"),
+    "with what it stands for":       ("models: [fast, gpt-4o-mini]",                               None),
+    "with a pattern of that":        ("models: [fast, gpt-*]",                                     None),
+    "a denied alias":                ("deny_models: [fast]",                                       "deny_models: fast is an alias, and the team may use what it stands for, gpt-4o-mini"),
+    "denied with what it is":        ("deny_models: [fast, gpt-4o-mini]",                          None),
+    "an alias of a chatbot":         ("models: [bot]",                                             None),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("name", TEAMS)
+def test_a_list_of_models_that_names_an_alias_is_noted_where_it_does_not_say_what_it_seems_to(capsys, folder, name):
+    said, note = TEAMS[name]
+    (folder / "rules").mkdir()
+    aliases = 'aliases: { fast: gpt-4o-mini, bot: "chatbot:7" }'
+    (folder / "rules" / "a.yaml").write_text(f"{aliases}\nteams: {{ red: {{ {said} }} }}\n")
+    noted = [] if note is None else [f"note: rules/a.yaml:2:10: teams.red.{note}"]
+    assert shown(capsys, "rules", code=0).splitlines()[1:-1] == noted
+
+
 def test_a_folder_that_is_not_there_is_a_problem(capsys):
     assert "polices is not a folder" in shown(capsys, "polices", code=1)
 
