@@ -69,7 +69,7 @@ def judge(
                         "say which team is theirs with open_team: TEAM in a policy file, or run with --auth keys",
                     )
                 )
-            notes.append(f"teams: {', '.join(policy.teams)}; virtual keys: {keys}")
+            notes.append(f"teams: {', '.join(policy.teams)}; virtual keys in files: {keys}")
             notes += notes_of(policy)
         except Problems as error:
             found += error.problems

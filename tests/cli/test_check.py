@@ -17,7 +17,7 @@ def shown(capsys, *arguments, code):
 
 
 def test_without_files_everything_is_fine(capsys):
-    assert shown(capsys, code=0) == "note: teams: default; virtual keys: 0\nSettings and policies are fine.\n"
+    assert shown(capsys, code=0) == "note: teams: default; virtual keys in files: 0\nSettings and policies are fine.\n"
 
 
 def test_problems_of_settings_and_policies_come_together(capsys, folder):
@@ -72,7 +72,7 @@ def test_what_is_sound_and_may_not_be_meant_is_noted(capsys, folder, name):
     (folder / "rules").mkdir()
     (folder / "rules" / "a.yaml").write_text(f"{text}\n")
     assert shown(capsys, "rules", code=0).splitlines() == [
-        "note: teams: default; virtual keys: 0",
+        "note: teams: default; virtual keys in files: 0",
         *(f"note: rules/a.yaml:{note}" for note in notes),
         "Settings and policies are fine.",
     ]
