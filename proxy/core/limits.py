@@ -40,6 +40,14 @@ def _amount(amounts: Mapping[str, int], each: Each | None, group: tuple[str, ...
     return amounts.get(group[-1], default)
 
 
+def spoken_group(each: Each | None, group: tuple[str, ...]) -> str:
+    """Whose account it is, in words; "" where a limit keeps one account. Calls that have no suite, say, share one."""
+    if each is None or not group:
+        return ""
+    *before, named = group
+    return "/".join([*before, named or f"calls without a {each.value}"])
+
+
 class Excess(Enum):
     """What happens to a call that does not fit. WAIT is for rates alone: money does not come back by itself."""
 

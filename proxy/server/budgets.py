@@ -5,7 +5,7 @@ from typing import Any, Final
 from proxy.core.account import Refusal, Standing, Why
 from proxy.core.accounts import Accounts
 from proxy.core.facts import Facts
-from proxy.core.limits import Budget, Each, within_reach
+from proxy.core.limits import Budget, Each, spoken_group, within_reach
 from proxy.core.windows import spoken
 from proxy.errors import ProxyError
 from proxy.units import credit_text, instant_text
@@ -16,8 +16,7 @@ _REASONS = {Why.NEVER: "request_over_budget", Why.EXHAUSTED: "budget_exhausted",
 def over_budget(refusal: Refusal) -> ProxyError:
     """The error that names the budget, what is left, what was asked, what is in doubt and when it reopens."""
     left = max(0, refusal.amount - refusal.settled - refusal.held)
-    whose = f" of {'/'.join(refusal.group)}" if refusal.group else ""
-    name = f"The budget {refusal.budget.name}{whose}"
+    name = named(refusal.budget, refusal.group)
     most = f"this call may cost up to {credit_text(refusal.asked)}"
     if refusal.reopens_s is not None:
         reopens = f" It reopens at {instant_text(refusal.reopens_s)}."
@@ -44,6 +43,12 @@ def over_budget(refusal: Refusal) -> ProxyError:
         resets_at_s=refusal.reopens_s if refusal.why is Why.EXHAUSTED else None,
         data=figures,
     )
+
+
+def named(budget: Budget, group: tuple[str, ...]) -> str:
+    """A budget, and whose account of it, as the subject of a sentence."""
+    whose = spoken_group(budget.each, group)
+    return f"The budget {budget.name}" + (f" of {whose}" if whose else "")
 
 
 def _busy(left: int, asked: int) -> str:

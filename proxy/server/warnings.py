@@ -13,6 +13,7 @@ from proxy.core.reconciliation import Span
 from proxy.core.windows import Calendar
 from proxy.errors import ProxyError
 from proxy.observe.news import News
+from proxy.server.budgets import named
 from proxy.server.call import Call
 from proxy.server.parts import Parts
 from proxy.units import credit_text, instant_text
@@ -40,7 +41,7 @@ def tell(parts: Parts) -> None:
         )
         at_s = parts.wall()
         about = {"budget": one.budget.name, "group": group, "share": share, "spent": spent, "credits": amount}
-        text = f"{_named(one.budget, group)} came to {one.share:.0%}: {spent} of {amount} credits are spent."
+        text = f"{named(one.budget, one.group)} came to {one.share:.0%}: {spent} of {amount} credits are spent."
         parts.news.tell(
             News(_id("budget_warning", one.budget, group, at_s, share), "budget_warning", at_s, text, about)
         )
@@ -51,18 +52,15 @@ def exhausted(call: Call, refused: ProxyError, parts: Parts) -> None:
     budget = next((one for one in parts.books.accounts.budgets if one.name == refused.data.get("limit")), None)
     if budget is None or call.team is None or call.match is None:
         return
-    at_s, group = parts.wall(), "/".join(budget.group(call.facts_for_books))
+    at_s, whose = parts.wall(), budget.group(call.facts_for_books)
+    group = "/".join(whose)
     resets_at = "" if refused.resets_at_s is None else instant_text(refused.resets_at_s)
     left, amount = str(refused.data["left"]), str(refused.data["amount"])
     about = {"budget": budget.name, "group": group, "left": left, "credits": amount, "resets_at": resets_at}
-    text = f"{_named(budget, group)} has {left} of {amount} credits left, and calls are refused" + (
+    text = f"{named(budget, whose)} has {left} of {amount} credits left, and calls are refused" + (
         f" until {resets_at}." if resets_at else "."
     )
     parts.news.tell(News(_id("budget_exhausted", budget, group, at_s), "budget_exhausted", at_s, text, about))
-
-
-def _named(budget: Budget, group: str) -> str:
-    return f"The budget {budget.name}" + (f" of {group}" if group else "")
 
 
 def _id(kind: str, budget: Budget, group: str, at_s: float, share: str = "") -> str:

@@ -345,3 +345,26 @@ def test_the_ceiling_is_a_function_of_what_is_asked():
     assert ceiling(Asked(Unit.TOKENS, 11, 0, 10, 1), price) == 6 * 4 + 10 * 3
     assert ceiling(Asked(Unit.TOKENS, 11, 2, None, 3), price) == (6 + 2000) * 4 + 300 * 3
     assert ceiling(Asked(Unit.TOKENS, 11, 0, 10, 1, 50), price, Estimate.STRICT) == 61 * 4 + 30
+
+
+# fmt: off
+WITHOUT = {
+    # each            a call that has none of it                                           whose account it is
+    Each.SUITE:      ("/v1/images/generate", {"model": "image-lab-small", "prompt": "x"},  "calls without a suite"),
+    Each.TOOL:       ("/v1/images/generate", {"model": "image-lab-small", "prompt": "x"},  "calls without a tool"),
+    Each.MODEL:      ("/v1/chatbots/7/chat/completions", {"messages": CHAT["messages"]},   "calls without a model"),
+    Each.CREDENTIAL: ("/v1/images/generate", {"model": "image-lab-small", "prompt": "x"},  "calls without a credential"),
+    Each.KEY:        ("/v1/images/generate", {"model": "image-lab-small", "prompt": "x"},  "red/open"),
+    Each.TEAM:       ("/v1/images/generate", {"model": "image-lab-small", "prompt": "x"},  "red"),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("each", WITHOUT)
+async def test_the_account_of_calls_that_have_nothing_to_be_told_apart_by_has_a_name_in_words(gateway, each):
+    path, body, whose = WITHOUT[each]
+    rules = policy(Budget("small", 1 * CREDIT, DAY, each=each))
+    async with proxied(gateway.url, rules) as front:
+        reply = await front.post(path, body)
+        assert reply.status == 402
+        assert reply.error["message"].startswith(f"The budget small of {whose} is 1 credits in all")
