@@ -47,7 +47,7 @@ class Standing:
     """One account as it stands. amount, settled, held: units of 1e-8 credit.
 
     ends_s:  when its window ends; of a sliding one, when the oldest of what is in it slides out. None: never.
-    reached: the shares of `warn_at` that are spent.
+    reached: the shares at which somebody wants to know that are spent.
     """
 
     budget: Budget
@@ -135,7 +135,7 @@ class Account:
 
     def standing(self, at_s: float) -> Standing:
         """How it stands at an instant."""
-        reached = tuple(sorted(self.budget.warn_at)[: self.passed])
+        reached = self.budget.shares[: self.passed]
         ends_s = self.reopens_s(1, at_s)
         return Standing(self.budget, self.group, self.amount, self.settled, self.held, ends_s, reached)
 
@@ -195,7 +195,7 @@ class Account:
         """The shares that what is settled has come to since this was last asked."""
         found = []
         while self.passed < len(self.marks) and self.settled >= self.marks[self.passed]:
-            share = sorted(self.budget.warn_at)[self.passed]
+            share = self.budget.shares[self.passed]
             self.passed += 1
             found.append(Crossed(self.budget, self.group, share, self.amount, self.settled))
         return found
@@ -237,6 +237,6 @@ class Account:
 def opened(window: Window | None, budget: Budget, group: tuple[str, ...]) -> Account:
     """An empty account. Marks are rounded up: 80 % are reached when they are spent, not before; of nothing, never."""
     amount = budget.amount_for(group)
-    shares = budget.warn_at if amount else ()
-    marks = tuple(sorted(ceil(amount * Decimal(str(share))) for share in shares))
+    shares = budget.shares if amount else ()
+    marks = tuple(ceil(amount * Decimal(str(share))) for share in shares)
     return Account(window, budget, group, amount, marks)

@@ -121,6 +121,7 @@ class Budget:
     shadow:     count and report, without acting.
     source:     file:line:col of where it stands.
     acts:       whether a call that does not fit is refused.
+    shares:     those of `warn_at`, least first, and the whole amount where that is what happens on excess.
     """
 
     name: str
@@ -135,9 +136,12 @@ class Budget:
     shadow: bool = False
     source: str = ""
     acts: bool = field(init=False, repr=False, compare=False)
+    shares: tuple[float, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "acts", self.excess is Excess.REFUSE and not self.shadow)
+        at_excess = {1.0} if self.excess is Excess.WARN else set()
+        object.__setattr__(self, "shares", tuple(sorted({*self.warn_at} | at_excess)))
 
     def group(self, facts: Facts) -> tuple[str, ...]:
         """Whose account a call draws on; keys of two teams with one name are two."""

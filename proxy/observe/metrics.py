@@ -84,7 +84,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     Metric("budget_reserved_credits",          "gauge",     ("team", "budget"),                    "T*B",   "What calls that run hold of it."),
     Metric("budget_window_seconds",            "gauge",     ("team", "budget"),                    "T*B",   "Length of its window; none for a total."),
     Metric("budget_reset_timestamp_seconds",   "gauge",     ("team", "budget"),                    "T*B",   "When its window ends, or a sliding one has more room; none where nothing is to come back."),
-    Metric("budget_warnings_total",            "counter",   ("budget", "share"),                   "B*3",   "Accounts of a budget that came to a share of `warn_at`, once in a window each."),
+    Metric("budget_warnings_total",            "counter",   ("budget", "share"),                   "B*3",   "Accounts of a budget that came to a share of `warn_at`, or with `excess: warn` to 1, once in a window each."),
     Metric("reservations_total",               "counter",   ("outcome",),                          "4",     "Holds by how they ended (settled, released, expired, overrun)."),
     Metric("settlement_delta_credits_total",   "counter",   ("direction",),                        "2",     "By how much charges were over and under what was held."),
     Metric("unpriced_requests_total",          "counter",   ("route",),                            "R",     "Calls of which no price was known, so that only the gateway says what they cost."),
