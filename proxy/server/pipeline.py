@@ -4,6 +4,7 @@ A stage returns None to pass the request on, or the answer that ends it; where i
 happens, the exchange of a request has an ending and the request is recorded.
 """
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from types import CoroutineType
 from typing import Final, cast
@@ -77,6 +78,12 @@ _ORDER: Final = tuple(stage for _, stage in STAGES)
 _AGAIN: Final = _ORDER.index(recall.recall)
 """Where a call goes on that joined another one in vain."""
 
+_TOGETHER: Final = frozenset({decide.decide, relay.relay})
+"""Stages that a request begins in the loop's next turn, so that those that came together go through each part together.
+
+What a part needs is in the processor's caches then, from one request to the next.
+"""
+
 _KNOWN: Final = _ORDER.index(normalise.normalise)
 """Where a call begins that one on its way makes in its caller's name."""
 
@@ -125,6 +132,8 @@ async def _through(call: Call, parts: Parts, first: int) -> web.StreamResponse:
     try:
         for name, stage in STAGES[first:]:
             call.stage = name
+            if stage in _TOGETHER:
+                await asyncio.sleep(0)
             passed = stage(call, parts)
             if passed is None:
                 continue
