@@ -1,11 +1,14 @@
-"""What the log takes for harmless without a look, since this code alone makes it."""
+"""What the log takes for harmless without a look, since this code alone makes it; and what a call is counted in."""
 
 import pytest
 
-from proxy.core.charges import WORD
+from proxy.core.charges import WORD, Basis, Charge
 from proxy.observe import log
+from proxy.observe.metrics import Metrics
+from proxy.observe.money import count_ending
 from proxy.server.pipeline import STAGES
-from proxy.units import credit_text
+from proxy.units import CREDIT, credit_text
+from tests.proxies import CHAT
 
 CACHE_WORDS = ("bypass", "miss", "hit", "stale", "collapsed")
 
@@ -16,3 +19,51 @@ CACHE_WORDS = ("bypass", "miss", "hit", "stale", "collapsed")
 def test_a_word_of_ours_is_harmless_and_looks_like_one(word):
     assert log._plainness(())(word)
     assert log._OUR_WORD.fullmatch(word)
+
+
+def counts(metrics, *names):
+    return {(name, *labels): value for name in names for labels, value in metrics.rows(name) if value}
+
+
+async def test_a_call_is_counted_and_timed_once_everywhere(front):
+    assert (await front.post("/v1/chat/completions", CHAT)).status == 200
+    await front.until(lambda: bool(front.requests))
+    metrics, (told,) = front.running.parts.metrics, front.requests
+    team, model = told["team"], told["model"]
+    assert counts(metrics, "requests_total", "cache_requests_total", "tokens_total", "reservations_total") == {
+        ("requests_total", team, "chat", "200"): 1,
+        ("cache_requests_total", "chat", told["cache"]): 1,
+        ("tokens_total", team, model, "input"): told["input"],
+        ("tokens_total", team, model, "output"): told["output"],
+        ("reservations_total", "settled"): 1,
+    }
+    shown = metrics.render("")[0].decode()
+    for name, label in (("request_duration", "chat"), ("overhead", "chat"), ("upstream_duration", model)):
+        (line,) = [line for line in shown.splitlines() if line.startswith(f"sluicegate_{name}_seconds_count")]
+        assert f'"{label}"' in line
+        assert line.endswith(" 1.0")
+
+
+async def test_a_call_that_was_refused_is_timed_as_our_own(front):
+    assert (await front.post("/v1/no-such-route", {})).status == 404
+    await front.until(lambda: bool(front.requests))
+    shown = front.running.parts.metrics.render("")[0].decode()
+    assert 'sluicegate_overhead_seconds_count{route="_none"} 1.0' in shown
+    assert "sluicegate_upstream_duration_seconds_count" not in shown
+
+
+@pytest.mark.parametrize(
+    ("charge", "outcome", "delta"),
+    [
+        (None, "released", {}),
+        (Charge(3 * CREDIT, Basis.USAGE), "settled", {("settlement_delta_credits_total", "under"): 1.0}),
+        (Charge(4 * CREDIT, Basis.HOLD), "settled", {}),
+        (Charge(6 * CREDIT, Basis.USAGE), "overrun", {("settlement_delta_credits_total", "over"): 2.0}),
+    ],
+)
+def test_money_is_counted_by_how_the_hold_ended(charge, outcome, delta):
+    metrics = Metrics(process=False)
+    count_ending(metrics, "red", "m", 4 * CREDIT, charge)
+    spent = {} if charge is None else {("spent_credits_total", "red", "m"): charge.credits / CREDIT}
+    names = "reservations_total", "settlement_delta_credits_total", "spent_credits_total"
+    assert counts(metrics, *names) == {("reservations_total", outcome): 1} | delta | spent
