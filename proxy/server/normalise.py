@@ -18,6 +18,7 @@ from proxy.core.body import Dialect as BodyKind
 from proxy.core.chatbot import asked_as_chatbot, chatbot_of
 from proxy.core.headers import headers_up
 from proxy.core.injected import UsageTaker, asking
+from proxy.core.media import BINARY
 from proxy.core.owners import Claim
 from proxy.core.policy import NativeVersion, StreamUsage
 from proxy.core.splice import members, removal, renamed, splice
@@ -52,9 +53,6 @@ _KINDS: Final = {
 
 _INJECT, _NATIVE, _MCP, _PIN = StreamUsage.INJECT, Dialect.NATIVE, Dialect.MCP, NativeVersion.PIN
 """Bound once: looking a member up in its enum takes as long as a call, and every request does."""
-
-BINARY: Final = frozenset({"speech", "music", "download"})
-"""Routes whose answers are no JSON."""
 
 IMAGE_NAMES: Final = {"n": "number_of_images", "size": "image_size"}
 """What image SDKs call the gateway's parameters."""

@@ -14,6 +14,7 @@ from proxy.core import deterministic
 from proxy.core.body import LARGE
 from proxy.core.cachekey import key_of
 from proxy.core.deterministic import Decision
+from proxy.core.media import BINARY, is_media
 from proxy.core.policy import CacheScope, Steering
 from proxy.core.steering import FREE, steer
 from proxy.core.toollist import LIST, Definition, asked
@@ -218,6 +219,8 @@ def keeper(call: Call, parts: Parts) -> Keep:
             if message is None:
                 return False
             kept, headers["content-type"] = message, mcp_answers.JSON
+        if route.name in BINARY and not is_media(answer.content_type):
+            return False
         # What has a meter was read by it.
         is_json = meter is None and answer.content_type.lower().startswith("application/json")
         if not deterministic.keepable(route.name, answer.status, meter, kept, is_json=is_json, streamed=streamed):

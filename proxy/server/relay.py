@@ -8,6 +8,7 @@ from typing import Final
 from aiohttp import web
 
 from proxy.core.charges import Ending
+from proxy.core.media import BINARY, is_media
 from proxy.core.policy import Storms
 from proxy.core.speech import WAV_HEADER
 from proxy.errors import ProxyError
@@ -16,7 +17,6 @@ from proxy.server import hits, lists, owning, pressure, replies, streams
 from proxy.server.admit import again, once_more
 from proxy.server.call import Call
 from proxy.server.known import NAMES_MAX
-from proxy.server.normalise import BINARY
 from proxy.server.parts import Parts
 from proxy.server.recall import Anew, may_begin_anew
 from proxy.server.receive import shutting_down
@@ -61,13 +61,10 @@ async def relay(call: Call, parts: Parts) -> web.StreamResponse:
     if answer.is_stream and not bodyless and (call.dialect is not Dialect.MCP or mcp_answers.passes_through(call)):
         return await streams.stream(call, answer, parts)
     if call.match is not None and call.match.route.name in BINARY:
-        if bodyless or not answer.content_type.lower().startswith(_MEDIA_TYPES) or answer.content_length == 0:
+        if bodyless or not is_media(answer.content_type) or answer.content_length == 0:
             raise _nonsense(call, "something that is neither sound nor film")
         return await _long(call, answer, _in_front(call), parts)
     return await _whole(call, answer, parts)
-
-
-_MEDIA_TYPES: Final = ("audio/", "video/", "application/octet-stream")
 
 
 def _nonsense(call: Call, what: str) -> ProxyError:

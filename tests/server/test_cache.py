@@ -558,3 +558,20 @@ async def test_a_refusal_of_the_gateway_goes_to_all_who_wait_and_to_nobody_later
         assert [reply.status for reply in replies] == [422] * 4
         assert len(gateway.journal) == 1
         assert (await front.post(PATH, SURE)).status == 200
+
+
+async def test_a_page_in_place_of_sound_is_kept_for_nobody(gateway):
+    """Those who share the call are told so, and who asks next is given sound."""
+    speech = {"model": "speech-standard", "input": "hi", "voice": "Kore"}
+    policy = replace(DEFAULT_POLICY, cache=(CacheRule(Match(route="speech"), ttl_s=60),))
+    async with proxied(gateway.url, policy) as front:
+        gateway.set_fault("html200")
+        gateway.set_fault("slow", gate="head")
+        asking = [asyncio.create_task(front.post("/v1/audio/speech", speech)) for _ in range(2)]
+        await gateway.wait_for_gate("head")
+        await front.until(lambda: readers(front) == 2)
+        gateway.open_gate("head")
+        assert [(await one).status for one in asking] == [502, 502]
+        gateway.clear_faults()
+        reply = await front.post("/v1/audio/speech", speech)
+        assert (reply.status, reply.headers["Content-Type"]) == (200, "audio/pcm")
