@@ -100,9 +100,15 @@ async def once_more(call: Call, parts: Parts) -> None:
         call.source.leave()
     call.source, call.shared, call.upstream_status = None, False, 0
     call.slot = parts.in_flight.claim(call.caching.key) if offers and call.caching is not None else None
-    if call.hold is not None:
-        call.hold = call.hold._replace(id=parts.new_id())
+    hold_anew(call, parts)
     await again(call, parts, first=True)
+
+
+def hold_anew(call: Call, parts: Parts) -> None:
+    """What the gateway did not take was let go, and is counted so; the next attempt has a hold of its own."""
+    if call.hold is not None:
+        parts.metrics.count("reservations_total", "released")
+        call.hold = call.hold._replace(id=parts.new_id())
 
 
 def _follower(call: Call, parts: Parts) -> Follow | None:

@@ -14,7 +14,7 @@ from proxy.core.speech import WAV_HEADER
 from proxy.errors import ProxyError
 from proxy.mcp import answers as mcp_answers
 from proxy.server import hits, lists, owning, pressure, replies, streams
-from proxy.server.admit import again, once_more
+from proxy.server.admit import again, hold_anew, once_more
 from proxy.server.call import Call
 from proxy.server.known import NAMES_MAX
 from proxy.server.parts import Parts
@@ -111,8 +111,7 @@ async def _without_asking(call: Call, parts: Parts) -> web.StreamResponse:
     # What is fetched now is another request than the one whose place was claimed.
     call.taker, call.source, call.slot, call.shared, call.caching = None, None, None, False, None
     call.out = call.out._replace(body=call.body)
-    if call.hold is not None:
-        call.hold = call.hold._replace(id=parts.new_id())
+    hold_anew(call, parts)
     await again(call, parts, first=True)
     return await send(call, parts) or await relay(call, parts)
 

@@ -1,10 +1,12 @@
 """What the metrics of money say is what the ledger says: each hold's end once, whoever hears of it."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from proxy.core.ledger import Settle, Void
+from proxy.core.policy import DEFAULT_POLICY, StreamUsage
 from proxy.core.prices import FLAT
 from proxy.emulator.rooms.images import FAILS
 from proxy.server import polling
@@ -40,6 +42,20 @@ async def test_a_call_that_the_gateway_refused_is_let_go(front, gateway, status)
     gateway.set_fault("status", code=status)
     await front.post("/v1/chat/completions", CHAT)
     assert await agrees(front) == {"released": 1}
+
+
+async def test_each_attempt_of_a_call_that_is_sent_again_is_counted(front, gateway):
+    gateway.set_fault("status", code=429, times=2, retry=0)
+    assert (await front.post("/v1/chat/completions", CHAT)).status == 200
+    assert await agrees(front) == {"released": 2, "settled": 1}
+
+
+async def test_a_model_that_refuses_to_be_asked_for_usage_is_counted_for_both_attempts(gateway):
+    policy = replace(DEFAULT_POLICY, stream_usage=StreamUsage.INJECT)
+    async with proxied(gateway.url, policy) as front:
+        gateway.set_fault("status", code=400, times=1, message="stream_options")
+        assert (await front.post("/v1/chat/completions", {**CHAT, "stream": True})).status == 200
+        assert await agrees(front) == {"released": 1, "settled": 1}
 
 
 async def test_a_call_is_settled_once(front):
