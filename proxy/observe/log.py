@@ -91,14 +91,23 @@ class RequestLog:
         self._least = _RANK[level]
         self._write = write
         self._clock = clock
-        known = sorted({secret.reveal() for secret in secrets if secret is not None}, key=len, reverse=True)
-        self._is_plain: Final = _plainness(known)
-        self._clean = _cleaner(known, self._is_plain)
         self._json: Final = form is not LogFormat.CONSOLE
         self._plain: Final[set[str]] = set()
         self._shapes: Final[dict[tuple[str, ...], tuple[str, ...] | None]] = {}
-        self._ours: Final = OURS if not any(map(_OUR_WORD.fullmatch, known)) else frozenset()
-        self._hexadecimal_is_plain: Final = not any(map(_HEXADECIMAL.fullmatch, known))
+        self._known: frozenset[str] = frozenset()
+        self.mask(*secrets)
+
+    def mask(self, *secrets: Secret | None) -> None:
+        """Mask these, too, from now on."""
+        self._known |= {secret.reveal() for secret in secrets if secret is not None}
+        known = sorted(self._known, key=len, reverse=True)
+        self._is_plain = _plainness(known)
+        self._clean = _cleaner(known, self._is_plain)
+        self._ours = OURS if not any(map(_OUR_WORD.fullmatch, known)) else frozenset()
+        self._hexadecimal_is_plain = not any(map(_HEXADECIMAL.fullmatch, known))
+        # What was found to be harmless may have one of them in it.
+        self._plain.clear()
+        self._shapes.clear()
 
     def request(self, event: Mapping[str, Any]) -> None:
         """The story of one request: id, team, key, route, model, stage, ending, status, held, charged, …"""

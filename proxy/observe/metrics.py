@@ -101,7 +101,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     Metric("mcp_requests_total",               "counter",   ("suite", "method", "outcome"),        "S*9*5", "MCP calls that were sent to a suite (result, tool_error, rpc_error, refused, failed)."),
     Metric("mcp_operation_duration_seconds",   "histogram", ("suite", "method"),                   "S*9*16","Time from sending an MCP call to the last byte of its answer.", _CALL_S),
     Metric("operations_open",                  "gauge",     ("kind",),                             "3",     "Operations still running at the gateway (image, video, response)."),
-    Metric("operations_total",                 "counter",   ("kind", "outcome"),                   "3*3",   "Operations that ended (completed, failed, expired)."),
+    Metric("operations_total",                 "counter",   ("kind", "outcome"),                   "3*4",   "Operations that ended (completed, failed, cancelled, expired)."),
     Metric("alerts_total",                     "counter",   ("kind", "outcome"),                   "6*3",   "Messages to the webhook (delivered, failed, given_up); a failed one is tried again."),
     Metric("event_loop_lag_seconds",           "histogram", (),                                    "11",    "How late the event loop woke up: the pause every caller felt.", _OWN_S),
     Metric("policy_last_reload_successful",    "gauge",     (),                                    "1",     "1 when the last reading of the policies succeeded, else 0."),

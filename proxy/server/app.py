@@ -70,8 +70,7 @@ class Running:
         await asyncio.wait([finished, hurry], timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
         for waiting in (finished, hurry):
             waiting.cancel()
-        for exchange in list(self.parts.exchanges.open):
-            exchange.stop()
+        self.parts.exchanges.stop()
         await self._listener.shutdown(LAST_WORDS_S)
         await self._settle(due_s - loop.time())
 
@@ -81,7 +80,11 @@ class Running:
         written = asyncio.ensure_future(books.written())
         hurry = asyncio.ensure_future(self._hurry.wait())
         within_s = max(LAST_WORDS_S, within_s) if books.available else LAST_WORDS_S
-        await asyncio.wait([written, hurry], timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+        waits = [written, hurry]
+        if self._hurry.is_set():
+            # Who does not wait for calls any more still waits for a moment for what they cost to be written.
+            waits, within_s = [written], LAST_WORDS_S
+        await asyncio.wait(waits, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
         for waiting in (written, hurry):
             waiting.cancel()
         if books.unwritten:

@@ -47,20 +47,29 @@ class Exchanges:
     def __init__(self, bounds: Bounds) -> None:
         self.bounds: Final = bounds
         self.open: Final[set[Exchange]] = set()
+        self._stopping = False
         self.readers: Final[Readers[Exchange]] = Readers()
         self._empty: Final = asyncio.Event()
         self._empty.set()
 
     def add(self, exchange: "Exchange") -> None:
-        """Count an exchange in."""
+        """Count an exchange in; one that comes when all are to end is not sent."""
         self.open.add(exchange)
         self._empty.clear()
+        if self._stopping:
+            exchange.stop()
 
     def remove(self, exchange: "Exchange") -> None:
         """Count an exchange out."""
         self.open.discard(exchange)
         if not self.open:
             self._empty.set()
+
+    def stop(self) -> None:
+        """The process ends: give up those that are open, and those that are still to come."""
+        self._stopping = True
+        for exchange in list(self.open):
+            exchange.stop()
 
     async def finished(self) -> None:
         """Wait until none is open."""
@@ -328,9 +337,9 @@ class Exchange:
         else:
             said = self.meter.usage.credits if self.meter is not None else None
             gateway = None if said is None else gateway_credits(said)
-            # A fixed price is known to be due for what came whole.
-            due = hold.per_unit and self._came_whole and ending in _WHOLE
-            known = Figures(gateway, hold.credits if due else None)
+            # A fixed price is known to be due for what came whole, also where the connection broke behind it.
+            whole = self.meter.terminal if self.meter is not None else self._came_whole and ending in _WHOLE
+            known = Figures(gateway, hold.credits if hold.per_unit and whole else None)
         told = told_in_headers(self.answer.headers, price) if self.answer is not None else None
         if told is not None:
             gateway, reported = _first(told.gateway, known.gateway), _first(known.reported, told.reported)

@@ -140,7 +140,8 @@ class Operations:
             self._end(operation, "failed", Void(hold.id, Ending.GATEWAY_FAILED, now_s))
             return None
         cost = _cost(meter, hold)
-        self._end(operation, "completed", Settle(hold.id, cost, Ending.ANSWERED, now_s))
+        outcome = "cancelled" if state is Work.CANCELLED else "completed"
+        self._end(operation, outcome, Settle(hold.id, cost, Ending.ANSWERED, now_s))
         return Ended(cost, hold)
 
     def _end(self, operation: Operation, outcome: str, step: Settle | Void) -> None:

@@ -96,6 +96,7 @@ async def _error(call: Call, answer: Answer, parts: Parts) -> web.StreamResponse
     if answer.status == 401 and call.gateway_key is None:
         parts.state.key_refused = True
         parts.state.gateway_key = parts.reread_key() or parts.state.gateway_key
+        parts.log.mask(parts.state.gateway_key)
         parts.log.note("error", "gateway_key_refused", id=call.id)
         raise pressure.key_refused()
     return replies.gateway_error(call, answer, body, parts)

@@ -223,6 +223,20 @@ def test_a_text_is_looked_at_however_many_plain_ones_came_before(text):
     assert second == fourth != text
 
 
+@pytest.mark.parametrize("secret", ["gk_alpha_2x0", "deadbeef", "relay"])
+def test_a_secret_that_is_learnt_later_is_masked_from_then_on(secret):
+    """A gateway key that was replaced in its file while the proxy runs."""
+    book = Book()
+    story = {"id": secret, "user_agent": f"x {secret} y", "stage": secret}
+    book.log.request(story)
+    book.log.mask(Secret(secret), None)
+    book.log.request(story)
+    book.log.request({**story, "key": KNOWN.reveal()})
+    assert secret in json.dumps(book.events[0])
+    assert secret not in json.dumps(book.events[1:])
+    assert KNOWN.reveal() not in book.text
+
+
 def test_of_plain_texts_and_sets_of_fields_only_so_many_are_remembered():
     book = Book()
     for number in range(PLAIN_MAX + 10):

@@ -8,7 +8,7 @@ import zlib
 import orjson
 import pytest
 
-from proxy.core.charges import Basis, Ending
+from proxy.core.charges import Basis, Charge, Ending
 from proxy.core.ledger import Settle, Void
 from proxy.core.policy import KeyRef, Policy, Team
 from proxy.core.prices import FLAT
@@ -185,6 +185,18 @@ async def test_a_fixed_price_of_what_came_whole_is_known_also_where_its_caller_h
     entry = await last_entry(front)
     assert entry.ending is Ending.CALLER_LEFT
     assert (entry.charge.basis, entry.charge.credits) == (Basis.USAGE, FLAT.per_image)
+
+
+@pytest.mark.parametrize(("fault", "more"), [("lying-length", {}), ("cut", {"after": 1})])
+async def test_a_fixed_price_of_what_came_whole_is_known_also_where_the_connection_broke_behind_it(
+    front, gateway, fault, more
+):
+    gateway.set_fault(fault, **more)
+    reply = await front.post("/v1/images/generate", {"model": IMAGE_SYNC, "prompt": "a heron"})
+    assert reply.status == 200
+    entry = await last_entry(front)
+    assert entry.charge == Charge(FLAT.per_image, Basis.USAGE)
+    assert not await front.running.parts.books.store.doubtful()
 
 
 # --- images ---

@@ -407,6 +407,7 @@ async def test_a_cancelled_background_response_ends_its_hold(front):
     assert reply.json["status"] == "cancelled"
     await front.running.parts.books.written()
     assert front.running.parts.books.open_holds == 0
+    assert next(e for e in front.events if e["event"] == "operation_ended")["outcome"] == "cancelled"
     # It says no usage, so what it is charged is a guess.
     assert (front.entries[-1].charge.basis, front.entries[-1].charge.uncertain) == (Basis.HOLD, True)
 
