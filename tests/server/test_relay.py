@@ -300,6 +300,17 @@ async def test_a_key_file_is_read_again_when_the_gateway_refuses_the_key(gateway
         assert [(await front.post("/v1/chat/completions", CHAT)).status for _ in range(2)] == [502, 200]
 
 
+async def test_a_key_that_was_read_again_is_masked_in_the_log(gateway, tmp_path):
+    path = tmp_path / "key"
+    path.write_text("sk-emu-revoked\n")
+    path.chmod(0o600)
+    async with proxied(gateway.url, key=None, upstream_key_file=str(path)) as front:
+        path.write_text("gk_alpha_2x0\n")
+        for _ in range(2):
+            await front.post("/v1/chat/completions", CHAT, headers={"User-Agent": "x gk_alpha_2x0 y"})
+        assert [line["user_agent"] for line in front.requests] == ["x *** y", "x *** y"]
+
+
 async def test_only_allowed_header_lines_go_up(front, gateway):
     sent = {
         "X-Stainless-Lang": "python",
