@@ -226,7 +226,7 @@ def _upstream(call: Call, parts: Parts) -> dict[str, Any] | None:
     return {
         "method": out.method,
         "url": f"{parts.settings.upstream or ''}{out.target}",
-        "headers": _shown(out.headers),
+        "headers": _shown(out.all_headers),
         "body": _text(out.body),
     }
 

@@ -37,12 +37,11 @@ A disk that works needs milliseconds.
 class Running:
     """A proxy that listens. Made by `running`, which drains it at its end."""
 
-    def __init__(self, parts: Parts, listener: Listener, active: "Active") -> None:
+    def __init__(self, parts: Parts, listener: Listener) -> None:
         self.parts: Final = parts
         self.data_url = ""
         self.admin_url = ""
         self._listener: Final = listener
-        self._active: Final = active
         self._hurry: Final = asyncio.Event()
         self._server: asyncio.Server | None = None
 
@@ -93,32 +92,8 @@ class Running:
             )
 
     async def _finished(self) -> None:
-        await self._active.none()
+        await self.parts.active.none()
         await self.parts.exchanges.finished()
-
-
-class Active:
-    """How many requests are being answered."""
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._none: Final = asyncio.Event()
-        self._none.set()
-
-    def came(self) -> None:
-        """Count one request in."""
-        self._count += 1
-        self._none.clear()
-
-    def went(self) -> None:
-        """Count it out, whatever became of it."""
-        self._count -= 1
-        if not self._count:
-            self._none.set()
-
-    async def none(self) -> None:
-        """Wait until nothing is being answered."""
-        await self._none.wait()
 
 
 @asynccontextmanager
@@ -128,20 +103,12 @@ async def running(settings: Settings, policy: Policy, doubles: Doubles | None = 
     hung: list[str] = []
     async with AsyncExitStack() as stack:
         parts = await open_parts(stack, settings, policy, doubles, hung)
-        active = Active()
-
-        async def handle(inbound: Inbound) -> web.StreamResponse:
-            active.came()
-            try:
-                return await pipeline.answer(inbound, parts)
-            finally:
-                active.went()
 
         def again(connection: Connection, sent: bytes) -> tuple[Again, Answering] | None:
             if (found := parts.heads.again(sent)) is None:
                 return None
             inbound = Again(connection, *found, sent if len(sent) <= CHUNK_MAX else None)
-            return inbound, handle(inbound)
+            return inbound, pipeline.answer(inbound, parts)
 
         def known(sent: bytes) -> Sequence[bytes]:
             try:
@@ -151,13 +118,13 @@ async def running(settings: Settings, policy: Policy, doubles: Doubles | None = 
                 return ()
 
         listener = Listener(
-            lambda request: handle(Inbound(request)),
+            lambda request: pipeline.answer(Inbound(request), parts),
             lambda refused: _unparsed(refused, parts),
             _limits(settings),
             known,
             again,
         )
-        proxy = Running(parts, listener, active)
+        proxy = Running(parts, listener)
         proxy.admin_url = await _open_admin(stack, parts, settings)
         await proxy.listen(settings.listen)
         stack.push_async_callback(proxy.drain, settings.drain)

@@ -145,7 +145,7 @@ class Exchange:
             self.end(_NEVER_SENT)
             raise Abandoned("the caller left before the call was sent")
         self._sending = asyncio.current_task()
-        if self._out.streams and self._family is not None:
+        if self._out.headers.streams and self._family is not None:
             # Made while the gateway thinks, so that nobody waits for it.
             asyncio.get_running_loop().call_soon(self._expect_stream, self._family)
         try:

@@ -14,6 +14,7 @@ from typing import Final
 from proxy.core.head import Head
 from proxy.server.inbound import Inbound
 from proxy.server.routes import Match
+from proxy.server.upstream import Headers
 
 HEADS_MAX: Final = 1024
 """Heads remembered at once, some 6 MB with their bytes as clients send them."""
@@ -34,6 +35,9 @@ _LENGTH: Final = re.compile(rb"\r\nContent-Length: (\d{1,8})\r\n", re.IGNORECASE
 _NO_BODY: Final = re.compile(rb"\r\n(?:Content-Length|Transfer-Encoding)[ \t]*:", re.IGNORECASE)
 """Where this is not in a head, nothing follows it."""
 
+Kind = tuple[str, str, bool, bool]
+"""The gateway key, what is accepted, whether the version is pinned, and whether there is no body."""
+
 Bytes = tuple[bytes, bytes]
 """A head's bytes before the figure of its length, and behind it; all of them, and none, where it has no length."""
 
@@ -44,7 +48,7 @@ class Known:
 
     method, target: as they came.
     headers: the first line of each, by lower-case name, without its length.      lines: all of them, as they came.
-    up:      which of them go to the gateway, by whether the version is pinned; filled in when first asked for.
+    up:      the lines of what goes to the gateway, by kind of request; filled in when first asked for.
     """
 
     method: str
@@ -53,7 +57,7 @@ class Known:
     match: Match
     headers: Mapping[str, str]
     lines: Sequence[tuple[str, str]]
-    up: dict[bool, Mapping[str, str]] = field(default_factory=dict)
+    up: dict[Kind, Headers] = field(default_factory=dict)
 
 
 class Heads:

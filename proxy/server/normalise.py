@@ -26,9 +26,10 @@ from proxy.errors import ProxyError
 from proxy.mcp import local as mcp_local
 from proxy.server import owning
 from proxy.server.call import Call
+from proxy.server.heads import Kind
 from proxy.server.parts import Parts
 from proxy.server.routes import ROUTE, Dialect, Match, Route, upstream_target
-from proxy.server.upstream import EVENTS, Outgoing
+from proxy.server.upstream import EVENTS, Headers, Outgoing, headers_of
 
 USER_AGENT = f"sluicegate/{__version__}"
 """Never empty: the gateway's edge answers an empty one with a page instead of an error."""
@@ -53,6 +54,9 @@ _KINDS: Final = {
 
 _INJECT, _NATIVE, _MCP, _PIN = StreamUsage.INJECT, Dialect.NATIVE, Dialect.MCP, NativeVersion.PIN
 """Bound once: looking a member up in its enum takes as long as a call, and every request does."""
+
+KINDS_MAX: Final = 16
+"""Kinds of requests with one head whose lines are remembered; more come only of keys that were replaced."""
 
 IMAGE_NAMES: Final = {"n": "number_of_images", "size": "image_size"}
 """What image SDKs call the gateway's parameters."""
@@ -92,7 +96,7 @@ def _normalised(call: Call, parts: Parts, route: Route, facts: Facts) -> Passed:
 
 
 def _make(call: Call, parts: Parts, route: Route, body: bytes) -> None:
-    call.out = Outgoing(route.method, _target(call, parts), _headers(call, parts), body)
+    call.out = Outgoing(route.method, _target(call, parts), _headers(call, parts), body, call.id)
 
 
 def _apply_alias(call: Call) -> None:
@@ -172,44 +176,52 @@ def _with_model(call: Call, target: str, parts: Parts) -> str:
     return target
 
 
-def _headers(call: Call, parts: Parts) -> dict[str, str]:
-    headers = {**_passed_up(call, parts), **our_headers(parts, call.id, call.gateway_key)}
-    headers["accept"] = BOTH_TYPES if call.dialect is _MCP else _accept(call)
-    if via := call.inbound.header("via"):
-        headers["via"] = f"{via}, {headers['via']}"
-    if call.body:
-        # The body was read as a JSON object, whatever its sender called it.
-        headers["content-type"] = "application/json"
-    else:
-        headers.pop("content-type", None)
+def _headers(call: Call, parts: Parts) -> Headers:
+    """The header lines of the request, which are the same for the same head on the same route."""
+    accept, pinned = BOTH_TYPES if call.dialect is _MCP else _accept(call), call.policy.native_version is _PIN
+    kind = call.gateway_key or _our_key(parts), accept, pinned, not call.body
+    known = call.known.up if call.known is not None and call.known.match is call.match else {}
+    if (headers := known.get(kind)) is None:
+        if len(known) >= KINDS_MAX:
+            known.clear()
+        headers = known[kind] = headers_of(_made(call, parts, kind))
     return headers
 
 
-def _passed_up(call: Call, parts: Parts) -> Mapping[str, str]:
-    """The caller's lines that go on, which are the same for the same head on the same route."""
+def _made(call: Call, parts: Parts, kind: Kind) -> Mapping[str, str]:
+    key, accept, pinned, empty = kind
     assert call.match is not None
-    pinned = call.policy.native_version is _PIN
-    known = call.known.up if call.known is not None and call.known.match is call.match else {}
-    if (up := known.get(pinned)) is None:
-        up = known[pinned] = headers_up(
-            call.inbound.headers.items(),
-            native_segment=parts.settings.native_segment if call.dialect is _NATIVE else None,
-            pin_version=pinned,
-            mcp=call.dialect is _MCP,
-            ranges=call.match.route.name == "download",
-        )
-    return up
+    up = headers_up(
+        call.inbound.headers.items(),
+        native_segment=parts.settings.native_segment if call.dialect is _NATIVE else None,
+        pin_version=pinned,
+        mcp=call.dialect is _MCP,
+        ranges=call.match.route.name == "download",
+    )
+    headers = {**up, **our_headers(parts, key), "accept": accept}
+    if via := call.inbound.header("via"):
+        headers["via"] = f"{via}, {headers['via']}"
+    if empty:
+        headers.pop("content-type", None)
+    else:
+        # The body was read as a JSON object, whatever its sender called it.
+        headers["content-type"] = "application/json"
+    return headers
 
 
-def our_headers(parts: Parts, request_id: str, key: str | None = None) -> dict[str, str]:
-    """What the proxy itself says in every request. key: the caller's own gateway key, None for ours."""
+def our_own(parts: Parts) -> Headers:
+    """The header lines of a request of the proxy's own. Raises ProxyError where it has no gateway key."""
+    return headers_of(our_headers(parts, _our_key(parts)))
+
+
+def our_headers(parts: Parts, key: str) -> dict[str, str]:
+    """What the proxy itself says in every request."""
     return {
-        "authorization": f"Bearer {key or _our_key(parts)}",
+        "authorization": f"Bearer {key}",
         "user-agent": USER_AGENT,
         "accept-encoding": "identity",
         "accept": "application/json",
         "via": f"1.1 {parts.instance}",
-        "x-request-id": request_id,
     }
 
 

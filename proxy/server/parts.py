@@ -19,6 +19,7 @@ from proxy.observe.metrics import Metrics
 from proxy.observe.news import Newsroom
 from proxy.observe.recent import Recent
 from proxy.observe.traces import Traces
+from proxy.server.active import Active
 from proxy.server.books import Books
 from proxy.server.cache import Cache
 from proxy.server.exchange import Exchanges
@@ -109,6 +110,7 @@ class Parts:
     views: Views
     cancelling: Cancelling
     ended: "list[Call]" = field(default_factory=list)
+    active: Active = field(default_factory=Active)
 
     @property
     def ready(self) -> bool:

@@ -4,9 +4,8 @@ A stage returns None to pass the request on, or the answer that ends it; where i
 happens, the exchange of a request has an ending and the request is recorded.
 """
 
-import asyncio
-from collections.abc import Callable, Coroutine
-from types import CoroutineType
+from collections.abc import Callable, Coroutine, Generator
+from types import CoroutineType, coroutine
 from typing import Final, cast
 
 from aiohttp import web
@@ -75,39 +74,46 @@ STAGES: Final[tuple[tuple[str, Stage], ...]] = (
 # fmt: on
 
 _ORDER: Final = tuple(stage for _, stage in STAGES)
-_AGAIN: Final = _ORDER.index(recall.recall)
-"""Where a call goes on that joined another one in vain."""
 
-_TOGETHER: Final = frozenset({decide.decide, relay.relay})
+_TOGETHER: Final = (decide.decide, relay.relay)
 """Stages that a request begins in the loop's next turn, so that those that came together go through each part together.
 
 What a part needs is in the processor's caches then, from one request to the next.
 """
 
-_KNOWN: Final = _ORDER.index(normalise.normalise)
-"""Where a call begins that one on its way makes in its caller's name."""
+Way = tuple[tuple[str, Stage, bool], ...]
+"""What is left of the stages, and whether each of them begins in the loop's next turn."""
+
+_ALL: Final[Way] = tuple((name, stage, stage in _TOGETHER) for name, stage in STAGES)
+
+_KNOWN: Final = _ALL[_ORDER.index(normalise.normalise) :]
+"""The way of a call that one on its way makes in its caller's name."""
+_AGAIN: Final = _ALL[_ORDER.index(recall.recall) :]
+"""The way of a call that joined another one in vain."""
 
 
 def answer(inbound: Inbound, parts: Parts) -> Coroutine[None, None, web.StreamResponse]:
     """Take one request through the stages; its exchange settles by itself, then the request is recorded."""
     call = Call(request_id(inbound.header("x-request-id")), inbound, parts.state.policy, parts.wall())
-    return _within(call, parts, first=0)
+    return _within(call, parts, _ALL)
 
 
-async def _within(call: Call, parts: Parts, *, first: int = _KNOWN) -> web.StreamResponse:
+async def _within(call: Call, parts: Parts, way: Way = _KNOWN) -> web.StreamResponse:
     record.began(parts)
+    parts.active.came()
     response = None
     try:
-        response = await _through(call, parts, first)
+        response = await _through(call, parts, way)
         return response
     finally:
-        _let_go(call, parts)
-        if call.mcp is not None:
-            parts.cancelling.ended(call, parts.wall())
         try:
+            _let_go(call, parts)
+            if call.mcp is not None:
+                parts.cancelling.ended(call, parts.wall())
             if call.promised is not None:
                 await idempotency.finish(call, response, parts)
         finally:
+            parts.active.went()
             call.inbound.finished()
             record.soon(call, parts)
 
@@ -127,19 +133,24 @@ def _let_go(call: Call, parts: Parts) -> None:
     learning.learn(call, parts)
 
 
-async def _through(call: Call, parts: Parts, first: int) -> web.StreamResponse:
+@coroutine
+def _next_turn() -> Generator[None, None, None]:
+    """Go on in the loop's next turn."""
+    yield
+
+
+async def _through(call: Call, parts: Parts, way: Way) -> web.StreamResponse:
     response = None
     try:
-        for name, stage in STAGES[first:]:
+        for name, stage, next_turn in way:
             call.stage = name
-            if stage in _TOGETHER:
-                await asyncio.sleep(0)
+            if next_turn:
+                await _next_turn()
             passed = stage(call, parts)
-            if passed is None:
-                continue
-            response = await passed if isinstance(passed, CoroutineType) else cast("Passed", passed)
-            if response is not None:
-                break
+            if passed is not None:
+                response = (await passed) if isinstance(passed, CoroutineType) else cast("Passed", passed)
+                if response is not None:
+                    break
     except recall.Anew:
         recall.begin_anew(call)
         return await _through(call, parts, _AGAIN)

@@ -14,7 +14,7 @@ from proxy.server import owning
 from proxy.server.admit import FAMILIES
 from proxy.server.asking import our_turn
 from proxy.server.exchange import Exchange
-from proxy.server.normalise import our_headers
+from proxy.server.normalise import our_own
 from proxy.server.parts import Parts
 from proxy.server.routes import ROUTE, Match, upstream_target
 from proxy.server.upstream import Outgoing, UpstreamFault
@@ -94,4 +94,4 @@ def _question(operation: Operation, parts: Parts) -> Outgoing:
     query = f"model={quote(operation.model or '', safe='')}" if asks_model else ""
     match = Match(route, {"id": quote(operation.id, safe="/:")}, query)
     target = upstream_target(match, segment=parts.settings.native_segment)
-    return Outgoing(route.method, target, our_headers(parts, parts.new_id()), b"")
+    return Outgoing(route.method, target, our_own(parts), b"", parts.new_id())

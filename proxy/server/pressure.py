@@ -68,12 +68,12 @@ def _key(call: Call) -> tuple[object, ...] | None:
     return call.out.target, call.facts.digest, _shaping(call.out)
 
 
-_INDIFFERENT: Final = frozenset({"x-request-id", "traceparent", "tracestate", "via"})
+_INDIFFERENT: Final = frozenset({"traceparent", "tracestate", "via"})
 """Header lines that differ between calls and change nothing in an answer."""
 
 
 def _shaping(out: Outgoing) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted(line for line in out.headers.items() if line[0] not in _INDIFFERENT))
+    return tuple(sorted(line for line in out.headers.values.items() if line[0] not in _INDIFFERENT))
 
 
 def key_refused() -> ProxyError:

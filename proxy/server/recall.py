@@ -172,7 +172,7 @@ def caching_of(call: Call, parts: Parts) -> Caching:
         scope=(scope, credential, parts.cache.gateway),
         route=facts.route,
         target=out.target,
-        headers=out.headers,
+        headers=out.headers.values,
         streamed=call.facts is not None and call.facts.stream,
         body=out.body if call.mcp is None else _asked_of_suite(call, parts),
         as_it_is=len(out.body) > LARGE,

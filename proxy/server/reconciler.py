@@ -12,7 +12,7 @@ from proxy.observe.metrics import Metrics
 from proxy.server import warnings
 from proxy.server.asking import our_turn
 from proxy.server.exchange import Exchange
-from proxy.server.normalise import USER_AGENT
+from proxy.server.normalise import our_own
 from proxy.server.parts import Parts
 from proxy.server.routes import ROUTE, Match, upstream_target
 from proxy.server.upstream import Outgoing, UpstreamFault
@@ -67,15 +67,7 @@ async def _balance(parts: Parts) -> Credits:
     if key is None or parts.settings.upstream is None:
         raise BalanceUnknown("there is no gateway, or no key for it; give --upstream and --upstream-key-file")
     target = upstream_target(Match(ROUTE["credits"], {}, ""), segment=parts.settings.native_segment)
-    headers = {
-        "authorization": f"Bearer {key.reveal()}",
-        "user-agent": USER_AGENT,
-        "accept": "application/json",
-        "accept-encoding": "identity",
-        "via": f"1.1 {parts.instance}",
-        "x-request-id": parts.new_id(),
-    }
-    out = Outgoing("GET", target, headers, b"")
+    out = Outgoing("GET", target, our_own(parts), b"", parts.new_id())
     try:
         turn = await our_turn("credits", parts)
     except ProxyError as error:

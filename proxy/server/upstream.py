@@ -69,18 +69,44 @@ class TooSlow(UpstreamFault):
     ending = Ending.CALLER_LEFT
 
 
+class Headers(NamedTuple):
+    """Header lines of a request that are the same for every call of its kind.
+
+    values:  by lower-case name.
+    text:    as they go out.
+    streams: events alone are asked for.
+    """
+
+    values: Mapping[str, str]
+    text: str
+    streams: bool
+
+
+def headers_of(values: Mapping[str, str]) -> Headers:
+    """The header lines of these names and values."""
+    text = "".join([f"{name}: {value}\r\n" for name, value in values.items()])
+    # Callers' headers were judged when they came; this is the last look before bytes that would mean two requests.
+    whole = text.count("\r") == text.count("\n") == len(values) and "\0" not in text
+    return Headers(values, text if whole else _UNSAFE, values.get("accept") == EVENTS)
+
+
+_UNSAFE: Final = "\0"
+"""Stands for lines with a break in them, which are not sent."""
+
+
 class Outgoing(NamedTuple):
     """A request as the gateway gets it. target: path and query, already encoded, below the base URL."""
 
     method: str
     target: str
-    headers: Mapping[str, str]
+    headers: Headers
     body: bytes
+    request_id: str
 
     @property
-    def streams(self) -> bool:
-        """Whether events alone are asked for."""
-        return self.headers.get("accept") == EVENTS
+    def all_headers(self) -> dict[str, str]:
+        """All that is said of it but host and length, by lower-case name."""
+        return {**self.headers.values, "x-request-id": self.request_id}
 
 
 class Answer:
@@ -225,7 +251,7 @@ class Upstream:
         except (aiohttp.ClientConnectorError, TimeoutError, UnsafeHeader) as error:
             raise NeverSent("the gateway could not be reached") from error
         try:
-            return await self._ask(line, head, out.body, written, streams=out.streams)
+            return await self._ask(line, head, out.body, written, streams=out.headers.streams)
         except (TimeoutError, aiohttp.ServerTimeoutError) as error:
             line.connection.close()
             raise TimedOut("the gateway did not begin its answer in time") from error
@@ -238,16 +264,17 @@ class Upstream:
 
     def _head(self, out: Outgoing) -> bytes:
         """Request line and headers. Raises UnsafeHeader."""
-        lines = [f"{out.method} {self._prefix}{out.target} HTTP/1.1", f"host: {self._host}"]
-        lines += map(": ".join, out.headers.items())
-        if out.body or out.method != "GET":
-            lines.append(f"content-length: {len(out.body)}")
-        # Callers' headers were judged when they came; this is the last look before bytes that would mean two requests.
-        text = "".join(lines)
-        if text.find("\r") >= 0 or text.find("\n") >= 0 or text.find("\0") >= 0:
+        method, target, headers, body, request_id = out
+        said = (
+            f"{method} {self._prefix}{target} HTTP/1.1\r\nhost: {self._host}\r\n"
+            f"{headers.text}x-request-id: {request_id}\r\n"
+        )
+        if body or method != "GET":
+            said += f"content-length: {len(body)}\r\n"
+        own = method + target + request_id
+        if headers.text == _UNSAFE or "\r" in own or "\n" in own or "\0" in own:
             raise UnsafeHeader
-        lines.append("\r\n")
-        return "\r\n".join(lines).encode("utf-8", "surrogateescape")
+        return (said + "\r\n").encode("utf-8", "surrogateescape")
 
     async def _ask(
         self, line: Line, head: bytes, body: bytes, written: Callable[[], None] | None, *, streams: bool

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from proxy.server.departure import LOOK_S, on_way
-from proxy.server.upstream import PIECE, Broke, Outgoing, Upstream
+from proxy.server.upstream import PIECE, Broke, Outgoing, Upstream, headers_of
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 SMALL, LARGE = 200_000, PIECE + 100_000
@@ -40,7 +40,9 @@ async def asked(size):
         listening.setblocking(False)
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         upstream = Upstream(url, connect_s=60.0, read_s=60.0, keepalive_s=1.0)
-        sending = asyncio.create_task(upstream.send(Outgoing("POST", "/", {}, b"x" * size), told.set))
+        sending = asyncio.create_task(
+            upstream.send(Outgoing("POST", "/", headers_of({}), b"x" * size, "id-1"), told.set)
+        )
         peer, _ = await loop.sock_accept(listening)
         try:
             with peer:

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from proxy.server.upstream import Broke, NeverSent, Outgoing, TimedOut, Upstream
+from proxy.server.upstream import Broke, NeverSent, Outgoing, TimedOut, Upstream, headers_of
 
-OUT = Outgoing("POST", "/chat", {"x-a": "b"}, b"{}")
-STREAM = OUT._replace(headers={"accept": "text/event-stream"})
+OUT = Outgoing("POST", "/chat", headers_of({"x-a": "b"}), b"{}", "id-1")
+STREAM = OUT._replace(headers=headers_of({"accept": "text/event-stream"}))
 PLAIN = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 7\r\nx-credits: 5\r\n\r\n" + b'{"a":1}'
 HELD = object()
 """The gateway waits here until the test lets it go on."""
@@ -416,7 +416,7 @@ async def test_nobody_there_is_never_sent():
 @pytest.mark.parametrize("value", ["b\r\nhost: else", "b\rc", "b\nc", "b\0c"])
 async def test_nothing_is_sent_with_a_header_line_that_would_be_two_requests(value):
     async with gateway() as (said, upstream):
-        for out in (OUT._replace(headers={"x-a": value}), OUT._replace(target=f"/chat?{value}")):
+        for out in (OUT._replace(headers=headers_of({"x-a": value})), OUT._replace(target=f"/chat?{value}")):
             with pytest.raises(NeverSent):
                 await upstream.send(out)
         assert said.asked == 0
