@@ -43,6 +43,7 @@ class Call:
     """Filled in from left to right by the stages of `pipeline.STAGES`; read by `record` at the end.
 
     policy:   the one in force when the call came; a reload does not change a running call.
+    named:    its id is its caller's, who may give it to others, too; else its hold has the same.
     dialect:  whose words the caller reads; the gateway's own until the route is known.
     known:    what its head came to, where the same head may come again.
     spare:    the hold this call would have taken, had it not joined another.
@@ -77,6 +78,7 @@ class Call:
     inbound: Inbound
     policy: Policy
     at_s: float
+    named: bool = False
     began_s: float = field(default_factory=time.monotonic)
     ended_s: float = 0.0
     stage: str = "receive"

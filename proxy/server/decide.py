@@ -82,7 +82,7 @@ def _set_hold(call: Call, parts: Parts) -> None:
         if call.mcp.method == "tools/call":
             price = policy.prices.find("suites", unquote(call.match.values["suite"])) or FREE
             call.asked = Asked(Unit.CALL)
-            call.hold = OpenHold(parts.new_id(), price.per_call, is_call=True, input_bytes=0, price=price)
+            call.hold = OpenHold(_hold_id(call, parts), price.per_call, is_call=True, input_bytes=0, price=price)
     elif name in _UNITS:
         unit, kind = _UNITS[name]
         named = call.match.values["id"] if kind == "chatbots" else call.model
@@ -105,17 +105,17 @@ def _set_hold(call: Call, parts: Parts) -> None:
         most, call.tokens = at_most(what, price_or_none or FREE, policy.estimate)
         if price_or_none is None:
             most = _unpriced(call)
+        reasons = call.facts is not None and call.facts.reasons
         call.hold = OpenHold(
-            parts.new_id(),
-            most,
-            is_call=False,
-            input_bytes=what.text_bytes,
-            price=price_or_none,
-            reasons=call.facts is not None and call.facts.reasons,
-            per_unit=unit in _PER_UNIT,
+            _hold_id(call, parts), most, False, what.text_bytes, price_or_none, unit in _PER_UNIT, reasons
         )
     if call.hold is not None:
         call.held = call.hold.credits
+
+
+def _hold_id(call: Call, parts: Parts) -> str:
+    """Who has the id of a call finds its hold and its charge by it."""
+    return parts.new_id() if call.named else call.id
 
 
 def _unpriced(call: Call) -> Credits:

@@ -94,7 +94,9 @@ _AGAIN: Final = _ALL[_ORDER.index(recall.recall) :]
 
 def answer(inbound: Inbound, parts: Parts) -> Coroutine[None, None, web.StreamResponse]:
     """Take one request through the stages; its exchange settles by itself, then the request is recorded."""
-    call = Call(request_id(inbound.header("x-request-id")), inbound, parts.state.policy, parts.wall())
+    asked = inbound.header("x-request-id")
+    name = request_id(asked)
+    call = Call(name, inbound, parts.state.policy, parts.wall(), name is asked)
     return _within(call, parts, _ALL)
 
 

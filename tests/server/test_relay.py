@@ -377,6 +377,11 @@ async def test_the_same_request_id_twice_is_two_holds(front):
     assert len({step.hold for step in front.entries}) == 2
 
 
+async def test_a_hold_has_the_request_id_that_was_made_for_it(front):
+    reply = await front.post("/v1/chat/completions", CHAT)
+    assert {step.hold for step in front.entries} == {reply.headers["X-Request-ID"]}
+
+
 async def test_model_lists_are_wrapped_whatever_the_gateway_sends(front, gateway):
     gateway.set_fault("bare-list")
     value = (await front.get("/v1/models?type=llm")).json
