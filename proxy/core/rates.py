@@ -119,7 +119,7 @@ class Rates:
             places.append(slots.take(amount))
             lasts = lasts or slots.rate.window_s > 0
             slots.share.take(team, amount / weight)
-        return self._keep(Turn(name, draw, tokens, places, gates, lasts=lasts))
+        return self._keep(Turn(name, draw, tokens, places, gates, lasts))
 
     def _keep(self, turn: Turn) -> Turn:
         self.turns[turn.id] = turn

@@ -56,9 +56,10 @@ class Turn:
 
     counted_s: latest instant at which the gateway may have counted the call, inf until it is known.
     written_s: when the last byte of the request was with the gateway at the latest, inf until that is known.
-    open:      the call is not over.      gates: those that this call looks behind.
-    claims:    what its team has had of budgets that others wait for.
+    gates:     those that this call looks behind.
     lasts:     a rate with a window counts it, so a restart has to know of it.
+    claims:    what its team has had of budgets that others wait for.
+    open:      the call is not over.
     """
 
     id: str
@@ -66,11 +67,11 @@ class Turn:
     tokens: int
     places: Sequence[Place]
     gates: tuple[GateName, ...] = ()
+    lasts: bool = False
     claims: Claims = ()
     counted_s: float = inf
     written_s: float = inf
     open: bool = True
-    lasts: bool = False
 
     @property
     def gone(self) -> bool:

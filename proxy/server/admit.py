@@ -1,5 +1,6 @@
 """Admit: take turn and hold, then make the exchange that owns both. From here on they end by themselves."""
 
+from collections.abc import Coroutine
 from typing import Final
 
 from aiohttp import web
@@ -38,22 +39,22 @@ _TELLS: Final = frozenset({"response", "cancel", "image", "video"})
 """Routes whose answers tell how an operation stands."""
 
 
-async def admit(call: Call, parts: Parts) -> web.StreamResponse | None:
+def admit(call: Call, parts: Parts) -> web.StreamResponse | Coroutine[None, None, None] | None:
     """Take turn and hold, and set the source the answer is read from. Raises ProxyError.
 
     Answers what the gateway refused a moment ago.
     """
-    if call.source is None and (answer := pressure.guard(call, parts)) is not None:
+    if call.source is not None:
+        return None  # joined: the one who fetches has been admitted
+    if (answer := pressure.guard(call, parts)) is not None:
         return answer
-    return await again(call, parts, first=False)
+    return again(call, parts, first=False)
 
 
-async def again(call: Call, parts: Parts, *, first: bool) -> web.StreamResponse | None:
+async def again(call: Call, parts: Parts, *, first: bool) -> None:
     """Admit; `first`: before all others in its lane, as a call does that was admitted before and sent back."""
     assert call.out is not None
     assert call.match is not None
-    if call.source is not None:
-        return None  # joined: the one who fetches has been admitted
     waiter = call.waiter = call.waiter or waiter_of(call, parts)
     hold, promised = call.hold, call.promised
     # Each turn has a row of its own, also the second one of a call that was sent back, whose hold is another one too.
@@ -65,17 +66,8 @@ async def again(call: Call, parts: Parts, *, first: bool) -> web.StreamResponse 
         turn = await queue.take(waiter, hold, len(call.body), call.inbound.on_gone, first=first, riders=riders)
     finally:
         call.waited_s = queue.now_s() - waiter.asked_s
-    exchange = Exchange(
-        parts.upstream,
-        call.out,
-        family=FAMILIES.get(call.match.route.name),
-        hold=hold,
-        books=parts.books,
-        among=parts.exchanges,
-        wall=parts.wall,
-        follow=_follower(call, parts),
-        turn=Admitted(queue, turn),
-    )
+    exchange = Exchange(parts.exchanges, call.out, FAMILIES.get(call.match.route.name), hold, Admitted(queue, turn))
+    exchange.follow = _follower(call, parts)
     if call.slot is not None:
         shared = Shared(
             exchange,
@@ -90,7 +82,6 @@ async def again(call: Call, parts: Parts, *, first: bool) -> web.StreamResponse 
     else:
         call.source = DirectSource(exchange, cancels=mcp_newer.takes_back_by_leaving(call))
     call.inbound.on_gone(call.source.leave)
-    return None
 
 
 async def once_more(call: Call, parts: Parts) -> None:

@@ -40,7 +40,7 @@ def waiter_of(call: Call, parts: Parts) -> Waiter:
         call.tokens,
         credits_,
         gates_of(call, member),
-        asked_s=now_s,
+        now_s,
     )
 
 

@@ -42,10 +42,13 @@ class Bounds:
 
 
 class Exchanges:
-    """All open exchanges of the process, for drain and for the bound on reading on."""
+    """What all exchanges of the process have in common, and those that are open: for drain, and for reading on."""
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: Bounds, upstream: Upstream, books: Books, wall: Callable[[], float]) -> None:
         self.bounds: Final = bounds
+        self.upstream: Final = upstream
+        self.books: Final = books
+        self.wall: Final = wall
         self.open: Final[set[Exchange]] = set()
         self._stopping = False
         self.readers: Final[Readers[Exchange]] = Readers()
@@ -87,30 +90,17 @@ class Exchange:
     """
 
     def __init__(
-        self,
-        upstream: Upstream,
-        out: Outgoing,
-        *,
-        family: Family | None,
-        hold: OpenHold | None,
-        books: Books,
-        among: Exchanges,
-        wall: Callable[[], float],
-        follow: Follow | None = None,
-        turn: Admitted | None = None,
+        self, among: Exchanges, out: Outgoing, family: Family | None, hold: OpenHold | None, turn: Admitted
     ) -> None:
         """family: wire format of the answer, None where it carries no usage."""
-        self._upstream: Final = upstream
         self._out: Final = out
         self._family: Final = family
-        self._follow: Final = follow
+        self.follow: Follow | None = None
         self._turn: Final = turn
         self.meter: Meter | None = None
         self._of_stream: Meter | None = None
         self.hold: Final = hold
-        self._books: Final = books
         self._among: Final = among
-        self._wall: Final = wall
         self._sending: asyncio.Task[object] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._abandoned = False
@@ -149,7 +139,7 @@ class Exchange:
             # Made while the gateway thinks, so that nobody waits for it.
             asyncio.get_running_loop().call_soon(self._expect_stream, self._family)
         try:
-            answer = await self._upstream.send(self._out, self._turn.written if self._turn is not None else None)
+            answer = await self._among.upstream.send(self._out, self._turn.written)
         except UpstreamFault as fault:
             self.end(fault.ending)
             raise
@@ -163,8 +153,7 @@ class Exchange:
             self._sending = None
         self.head_s = time.monotonic()
         self.answer = answer
-        if self._turn is not None:
-            self._turn.counted()
+        self._turn.counted()
         if self._family is not None and 200 <= answer.status < 300:
             ready = self._of_stream if answer.is_stream else None
             self.meter = ready or Meter(self._family, streamed=answer.is_stream)
@@ -265,7 +254,7 @@ class Exchange:
     @property
     def _team(self) -> str:
         """Whose part of reading on it takes; the proxy's own calls are read by nobody else."""
-        return self._turn.turn.draw.facts.team if self._turn is not None else ""
+        return self._turn.turn.draw.facts.team
 
     def stop(self) -> None:
         """The process ends: give the answer up, although somebody may still wait for it."""
@@ -293,16 +282,16 @@ class Exchange:
         self._among.remove(self)
         if self.answer is not None:
             self.answer.close()
-        self.taken_over = self._follow is not None and self._follow(self)
+        self.taken_over = self.follow is not None and self.follow(self)
         settles = self.hold is not None and not self.taken_over
         riders = self._end_turn(ending, with_ending=settles)
         if self.hold is not None and settles:
             self.charge = self._cost(ending, self.hold)
-            now_s = self._wall()
+            now_s = self._among.wall()
             if is_void(ending, self.charge):
-                self._books.end(Void(self.hold.id, ending, now_s, self.charge.uncertain), riders)
+                self._among.books.end(Void(self.hold.id, ending, now_s, self.charge.uncertain), riders)
             else:
-                self._books.end(Settle(self.hold.id, self.charge, ending, now_s), riders)
+                self._among.books.end(Settle(self.hold.id, self.charge, ending, now_s), riders)
         if self.then is not None:
             then, self.then = self.then, None
             then()
@@ -310,8 +299,6 @@ class Exchange:
 
     def _end_turn(self, ending: Ending, *, with_ending: bool) -> list[Rider]:
         """The turn is over, or was not used; the row of that which rides with the hold's ending."""
-        if self._turn is None:
-            return []
         if ending is _NEVER_SENT or not self.opened_s:
             self._turn.never_sent()
             return []

@@ -145,12 +145,13 @@ async def open_parts(
     await queue.take_up()
     models = Known()
     bounds = Bounds(settings.read_on_time, settings.read_on_bytes, settings.read_on_max)
+    exchanges = Exchanges(bounds, upstream, books, doubles.wall)
     return Parts(
         settings=settings,
         state=State(policy, settings.upstream_key, quotas=kept_quotas(settings.data) if doubles.ledger is None else {}),
         books=books,
         upstream=upstream,
-        exchanges=Exchanges(bounds),
+        exchanges=exchanges,
         operations=Operations(books, metrics, models, log, doubles.wall, kept=await ledger.operations()),
         owners=await _owners(ledger, doubles.wall()),
         densities=Densities(await ledger.learned()),

@@ -60,16 +60,7 @@ async def _poll(operation: Operation, parts: Parts) -> None:
         turn = await our_turn(operation.kind, parts)
     except ProxyError:
         return  # Others need every turn; the question is asked again later.
-    exchange = Exchange(
-        parts.upstream,
-        _question(operation, parts),
-        family=FAMILIES[operation.kind],
-        hold=None,
-        books=parts.books,
-        among=parts.exchanges,
-        wall=parts.wall,
-        turn=turn,
-    )
+    exchange = Exchange(parts.exchanges, _question(operation, parts), FAMILIES[operation.kind], None, turn)
     try:
         async with asyncio.timeout(ANSWER_MAX_S):
             answer = await exchange.open()

@@ -72,16 +72,7 @@ async def _balance(parts: Parts) -> Credits:
         turn = await our_turn("credits", parts)
     except ProxyError as error:
         raise BalanceUnknown(error.message) from error
-    exchange = Exchange(
-        parts.upstream,
-        out,
-        family=None,
-        hold=None,
-        books=parts.books,
-        among=parts.exchanges,
-        wall=parts.wall,
-        turn=turn,
-    )
+    exchange = Exchange(parts.exchanges, out, None, None, turn)
     try:
         answer = await exchange.open()
         body = b""
