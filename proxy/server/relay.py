@@ -3,6 +3,7 @@
 A stream that breaks off must not look complete: one error event of its family is added, then it ends.
 """
 
+from collections.abc import Coroutine
 from typing import Final
 
 from aiohttp import web
@@ -37,17 +38,18 @@ _BODYLESS: Final = frozenset({204, 205})
 """Statuses of answers that may have no body (RFC 9110, 15.3.5 and 15.3.6), whatever a gateway sends behind them."""
 
 
-async def relay(call: Call, parts: Parts) -> web.StreamResponse:
+def relay(call: Call, parts: Parts) -> Coroutine[None, None, web.StreamResponse]:
     """Pass the answer on; always the last stage. Raises ProxyError as long as nothing is out."""
     assert call.source is not None
-    answer = call.source.exchange.answer or await call.source.head()
+    answer = call.source.exchange.answer
+    assert answer is not None, "its head was waited for"
     if answer.status != 401 and call.gateway_key is None:
         parts.state.key_refused = False
     pressure.answered(call, answer.status, parts)
     if answer.status >= 600:
         raise _nonsense(call, f"status {answer.status}, which does not exist")
     if answer.status >= 400:
-        return await _error(call, answer, parts)
+        return _error(call, answer, parts)
     if answer.status >= 300:
         call.source.end(Ending.GATEWAY_REFUSED)
         raise ProxyError(
@@ -59,12 +61,12 @@ async def relay(call: Call, parts: Parts) -> web.StreamResponse:
         raise _nonsense(call, f"status {answer.status}, which answers nothing that was asked")
     bodyless = answer.status in _BODYLESS
     if answer.is_stream and not bodyless and (call.dialect is not Dialect.MCP or mcp_answers.passes_through(call)):
-        return await streams.stream(call, answer, parts)
+        return streams.stream(call, answer, parts)
     if call.match is not None and call.match.route.name in BINARY:
         if bodyless or not is_media(answer.content_type) or answer.content_length == 0:
             raise _nonsense(call, "something that is neither sound nor film")
-        return await _long(call, answer, _in_front(call), parts)
-    return await _whole(call, answer, parts)
+        return _long(call, answer, _in_front(call), parts)
+    return _whole(call, answer, parts)
 
 
 def _nonsense(call: Call, what: str) -> ProxyError:

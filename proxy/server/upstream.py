@@ -250,17 +250,43 @@ class Upstream:
                 line = await self._lines.opened()
         except (aiohttp.ClientConnectorError, TimeoutError, UnsafeHeader) as error:
             raise NeverSent("the gateway could not be reached") from error
+        transport, body, writing = line.transport, out.body, None
         try:
-            return await self._ask(line, head, out.body, written, streams=out.headers.streams)
+            if len(body) <= PIECE:
+                line.ask(head + body, streams=out.headers.streams)
+                if written is not None:
+                    self._departures.begin(transport, written)
+            else:
+                line.ask(head)
+                # The gateway may refuse a body before it has all of it, so both go on at once.
+                writing = self._loop.create_task(self._write(line, body, written))
+            while True:
+                answer = await line.answered()
+                if isinstance(answer, PlainAnswer):
+                    return self._whole(line, answer, writing)
+                message, content = answer
+                if message.code >= 200 or message.code == 101:
+                    line.patience.since_s = None
+                    return Coming(line, message, content, self._lines, writing)
         except (TimeoutError, aiohttp.ServerTimeoutError) as error:
-            line.connection.close()
+            _give_up(line, writing)
             raise TimedOut("the gateway did not begin its answer in time") from error
         except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
-            line.connection.close()
+            _give_up(line, writing)
             raise Broke("the gateway closed the connection before its answer began") from error
         except BaseException:
-            line.connection.close()
+            _give_up(line, writing)
             raise
+        finally:
+            self._departures.stop(transport)
+
+    def _whole(self, line: Line, answer: PlainAnswer, writing: "asyncio.Task[None] | None") -> Whole:
+        """An answer that is all there; its connection is another call's, unless it is still being written on."""
+        if writing is not None and not writing.done():
+            _give_up(line, writing)
+        else:
+            self._lines.give_back(line)
+        return Whole(answer)
 
     def _head(self, out: Outgoing) -> bytes:
         """Request line and headers. Raises UnsafeHeader."""
@@ -276,40 +302,6 @@ class Upstream:
             raise UnsafeHeader
         return (said + "\r\n").encode("utf-8", "surrogateescape")
 
-    async def _ask(
-        self, line: Line, head: bytes, body: bytes, written: Callable[[], None] | None, *, streams: bool
-    ) -> Answer:
-        """Send and wait for the head, on a connection that the caller of this closes when it fails."""
-        transport, writing = line.transport, None
-        try:
-            if len(body) <= PIECE:
-                line.ask(head + body, streams=streams)
-                if written is not None:
-                    self._departures.begin(transport, written)
-            else:
-                line.ask(head)
-                # The gateway may refuse a body before it has all of it, so both go on at once.
-                writing = self._loop.create_task(self._write(line, body, written))
-            while True:
-                answer = await line.answered()
-                if isinstance(answer, PlainAnswer):
-                    if writing is not None and not writing.done():
-                        writing.cancel()
-                        line.connection.close()
-                    else:
-                        self._lines.give_back(line)
-                    return Whole(answer)
-                message, content = answer
-                if message.code >= 200 or message.code == 101:
-                    line.patience.since_s = None
-                    return Coming(line, message, content, self._lines, writing)
-        except BaseException:
-            if writing is not None:
-                writing.cancel()
-            raise
-        finally:
-            self._departures.stop(transport)
-
     async def _write(self, line: Line, body: bytes, written: Callable[[], None] | None) -> None:
         """Send a large body. A connection that breaks meanwhile tells its reader, so nobody has to be told here."""
         with contextlib.suppress(aiohttp.ClientError, OSError):
@@ -323,6 +315,13 @@ class Upstream:
         """Close every connection."""
         self._departures.close()
         await self._lines.close()
+
+
+def _give_up(line: Line, writing: "asyncio.Task[None] | None") -> None:
+    """Close a connection, and write no more of a body on it."""
+    if writing is not None:
+        writing.cancel()
+    line.connection.close()
 
 
 class UnsafeHeader(ValueError):
