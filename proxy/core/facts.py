@@ -1,6 +1,9 @@
 """What a call is about, as far as the books and the limits care."""
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
+
+from proxy.core.tuples import maker
 
 # fmt: off
 ROUTES: Final = frozenset({
@@ -33,3 +36,9 @@ class Facts(NamedTuple):
         """What is said under a word that limits tell calls apart by; "" for nothing."""
         value: str | None = self.suite_tool if word == "tool" else getattr(self, word)
         return value or ""
+
+
+facts_of: Final[Callable[[tuple[str, str, str, str | None, str | None, str | None, str, str | None]], Facts]] = maker(
+    Facts
+)
+"""Facts of all their values, in order."""

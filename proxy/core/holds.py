@@ -1,8 +1,10 @@
 """The hold of one call, with all that settling it needs."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple
 
 from proxy.core.prices import FREE, NO_PRICE, Price
+from proxy.core.tuples import maker
 from proxy.units import Credits
 
 
@@ -28,3 +30,7 @@ class OpenHold(NamedTuple):
     def place(self) -> str:
         """Where its price stands."""
         return NO_PRICE if self.price is None else self.price.place
+
+
+open_hold: Final[Callable[[tuple[str, Credits, bool, int, Price | None, bool, bool]], OpenHold]] = maker(OpenHold)
+"""A hold of all its values, in order."""

@@ -4,7 +4,7 @@ A *hold* reserves credits for one call before its first byte is sent. It ends at
 (`core.charges`), *voided*, or *expired*. Entries are appended and never changed; `core.projection` is their sum.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from proxy.core.charges import Charge, Ending
 from proxy.core.facts import Facts
 from proxy.core.riders import Rider
+from proxy.core.tuples import maker
 from proxy.units import Credits
 
 
@@ -67,6 +68,10 @@ class Hold(NamedTuple):
     def dated(self, at_s: float) -> "Hold":
         """The same at another instant."""
         return Hold(self.hold, self.facts, self.credits, at_s, self.place)
+
+
+hold_of: Final[Callable[[tuple[str, Facts, Credits, float, str]], Hold]] = maker(Hold)
+"""A hold of all its values, in order."""
 
 
 class Settle(NamedTuple):

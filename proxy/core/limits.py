@@ -1,12 +1,13 @@
 """What a limit is: which calls it counts, for whom apart, how much, in which window, and what happens on excess."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
 
 from proxy.core.facts import Facts
 from proxy.core.names import folded, plain, read_as, same
+from proxy.core.tuples import maker
 from proxy.core.windows import Calendar, Sliding
 
 
@@ -168,6 +169,10 @@ class Draw(NamedTuple):
     method: str | None = None
     reserves: bool = False
     spends: bool = False
+
+
+draw_of: Final[Callable[[tuple[Facts, str, str | None, bool, bool]], Draw]] = maker(Draw)
+"""A draw of all its values, in order."""
 
 
 @dataclass(frozen=True, slots=True)

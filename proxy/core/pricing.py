@@ -10,6 +10,7 @@ from proxy.core.body import Facts as Body
 from proxy.core.charges import Figures
 from proxy.core.learned import BYTES, FROM_BYTES
 from proxy.core.prices import FLAT, Price
+from proxy.core.tuples import maker
 from proxy.core.usage import Usage
 from proxy.units import Credits, credits_of, share_up
 
@@ -86,6 +87,10 @@ class Asked(NamedTuple):
         return ((self.output_max or price.output_tokens_max) + self.thinking_max) * self.n
 
 
+asked_of: Final[Callable[[tuple[Unit, int, int, int | None, int, int, int, int | None]], Asked]] = maker(Asked)
+"""What a ceiling depends on, of all its values, in order."""
+
+
 def covers(price: Price, unit: Unit) -> bool:
     """Whether a price is one of this unit; one that prices other units alone is none, and one of zeros is free."""
     return bool(_SAID[unit](price)) or not any(said(price) for said in _SAID.values())
@@ -107,7 +112,7 @@ def asked(unit: Unit, body: Body | None, *, default_output: int | None = None, p
         return Asked(unit)
     parts = body.images + body.files + body.audio
     output_max = body.output_max or default_output
-    return Asked(unit, body.text_bytes, parts, output_max, body.n, parent_tokens, body.thinking_max)
+    return asked_of((unit, body.text_bytes, parts, output_max, body.n, parent_tokens, body.thinking_max, None))
 
 
 class Term(NamedTuple):

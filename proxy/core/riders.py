@@ -4,12 +4,14 @@ All instants are wall-clock seconds since the epoch, unless their name says `boo
 start and never step back.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from proxy.core.facts import Facts
 from proxy.core.operations import Operation
+from proxy.core.tuples import maker
 
 
 class Rider:
@@ -159,6 +161,10 @@ class Turn(_Turn, Rider):
     __slots__ = ()
 
 
+turn_of: Final[Callable[[tuple[str, Facts, bool, bool, int, float, str, float, str | None]], Turn]] = maker(Turn)
+"""A turn of all its values, in order."""
+
+
 class _TurnWritten(NamedTuple):
     id: str
     at_s: float
@@ -173,6 +179,10 @@ class TurnWritten(_TurnWritten, Rider):
     """
 
     __slots__ = ()
+
+
+written_of: Final[Callable[[tuple[str, float, float]], TurnWritten]] = maker(TurnWritten)
+"""The end of a turn of all its values, in order."""
 
 
 # --- what was learned ---

@@ -6,7 +6,7 @@ from typing import Final
 
 from proxy.core.facts import Facts
 from proxy.core.gatename import UPSTREAM, GateName, Kind
-from proxy.core.limits import Draw
+from proxy.core.limits import Draw, draw_of
 from proxy.core.rates import OURS
 from proxy.core.turns import Waiter
 from proxy.errors import ProxyError
@@ -29,9 +29,8 @@ def waiter_of(call: Call, parts: Parts) -> Waiter:
     assert call.team is not None
     route, facts, credits_ = call.match.route, call.facts_for_books, call.hold.credits if call.hold is not None else 0
     member = parts.queue.member_of(call.credential)
-    draw = Draw(
-        facts, member, call.mcp.method if call.mcp is not None else None, _RESERVATION in route.draws, credits_ > 0
-    )
+    method = call.mcp.method if call.mcp is not None else None
+    draw = draw_of((facts, member, method, _RESERVATION in route.draws, credits_ > 0))
     now_s = parts.queue.now_s()
     return Waiter(
         "",  # given with each turn it takes

@@ -8,6 +8,7 @@ from urllib.parse import unquote
 from proxy.core.body import Facts
 from proxy.core.charges import NO_CHARGE, Charge, Ending
 from proxy.core.facts import Facts as EntryFacts
+from proxy.core.facts import facts_of
 from proxy.core.head import Head
 from proxy.core.holds import OpenHold
 from proxy.core.jsonrpc import Call as RpcCall
@@ -161,7 +162,7 @@ class Call:
         tool = None if self.mcp is None else self.mcp.tool
         model, chatbot = (None, values["id"]) if name == "chatbot" else (self.model, None)
         key = self.account or self.key_id
-        self.entry_facts = EntryFacts(self.team.name, key, name, model, suite, tool, self.credential, chatbot)
+        self.entry_facts = facts_of((self.team.name, key, name, model, suite, tool, self.credential, chatbot))
         return self.entry_facts
 
     @property

@@ -6,7 +6,7 @@ from urllib.parse import unquote
 from aiohttp import web
 
 from proxy.config.settings import Auth
-from proxy.core.holds import OpenHold
+from proxy.core.holds import OpenHold, open_hold
 from proxy.core.limits import drawn
 from proxy.core.prices import FLAT, FREE
 from proxy.core.pricing import RESPONSES_OUTPUT_MAX, Asked, Estimate, Unit, asked, at_most, covers
@@ -106,9 +106,8 @@ def _set_hold(call: Call, parts: Parts) -> None:
         if price_or_none is None:
             most = _unpriced(call)
         reasons = call.facts is not None and call.facts.reasons
-        call.hold = OpenHold(
-            _hold_id(call, parts), most, False, what.text_bytes, price_or_none, unit in _PER_UNIT, reasons
-        )
+        hold_id, per_unit = _hold_id(call, parts), unit in _PER_UNIT
+        call.hold = open_hold((hold_id, most, False, what.text_bytes, price_or_none, per_unit, reasons))
     if call.hold is not None:
         call.held = call.hold.credits
 

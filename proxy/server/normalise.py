@@ -29,7 +29,7 @@ from proxy.server.call import Call
 from proxy.server.heads import Kind
 from proxy.server.parts import Parts
 from proxy.server.routes import ROUTE, Dialect, Match, Route, upstream_target
-from proxy.server.upstream import EVENTS, Headers, Outgoing, headers_of
+from proxy.server.upstream import EVENTS, Headers, headers_of, outgoing
 
 USER_AGENT = f"sluicegate/{__version__}"
 """Never empty: the gateway's edge answers an empty one with a page instead of an error."""
@@ -96,7 +96,7 @@ def _normalised(call: Call, parts: Parts, route: Route, facts: Facts) -> Passed:
 
 
 def _make(call: Call, parts: Parts, route: Route, body: bytes) -> None:
-    call.out = Outgoing(route.method, _target(call, parts), _headers(call, parts), body, call.id)
+    call.out = outgoing((route.method, _target(call, parts), _headers(call, parts), body, call.id))
 
 
 def _apply_alias(call: Call) -> None:

@@ -12,11 +12,10 @@ from typing import Final
 
 from proxy.core.account import Why
 from proxy.core.holds import OpenHold
-from proxy.core.ledger import Hold
+from proxy.core.ledger import hold_of
 from proxy.core.policy import Policy
 from proxy.core.purse import Purse
-from proxy.core.riders import Forget, Rider, Shelf, TurnWritten
-from proxy.core.riders import Turn as Row
+from proxy.core.riders import Forget, Rider, Shelf, turn_of, written_of
 from proxy.core.scheduler import Scheduler
 from proxy.core.slots import Slots
 from proxy.core.turns import Block, Held, Turn, Waiter
@@ -91,7 +90,7 @@ class Queue:
             try:
                 # Turn and hold are written in one commit.
                 if hold is not None:
-                    taken = Hold(hold.id, turn.draw.facts, hold.credits, self._wall(), hold.place)
+                    taken = hold_of((hold.id, turn.draw.facts, hold.credits, self._wall(), hold.place))
                     refusal = await self._books.hold(taken, rows)
                 elif rows:
                     await self._books.write(rows)
@@ -167,7 +166,7 @@ class Queue:
         draw, at_s, since_s = turn.draw, self._wall(), self._boot.since_s()
         facts, _, _, reserves, spends = draw
         of_hold = None if hold is None else hold.id
-        row = Row(turn.id, facts, reserves, spends, turn.tokens, at_s, self._boot.id, since_s, of_hold)
+        row = turn_of((turn.id, facts, reserves, spends, turn.tokens, at_s, self._boot.id, since_s, of_hold))
         rows: list[Rider] = [row]
         self._taken += 1
         set_ago_s = self._set.ago_s(at_s, since_s)
@@ -198,7 +197,7 @@ class Queue:
         if not turn.lasts:
             return []
         ago_s = now_s - turn.counted_s
-        return [TurnWritten(turn.id, self._wall() - ago_s, self._boot.since_s() - ago_s)]
+        return [written_of((turn.id, self._wall() - ago_s, self._boot.since_s() - ago_s))]
 
     def give_back(self, turn: Turn) -> None:
         """Nothing was sent."""

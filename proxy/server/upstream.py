@@ -23,6 +23,7 @@ from yarl import URL
 
 from proxy.core.charges import Ending
 from proxy.core.plainanswer import PlainAnswer
+from proxy.core.tuples import maker
 from proxy.server.departure import Departures
 from proxy.server.lines import Line, Lines
 
@@ -107,6 +108,10 @@ class Outgoing(NamedTuple):
     def all_headers(self) -> dict[str, str]:
         """All that is said of it but host and length, by lower-case name."""
         return {**self.headers.values, "x-request-id": self.request_id}
+
+
+outgoing: Final[Callable[[tuple[str, str, Headers, bytes, str]], Outgoing]] = maker(Outgoing)
+"""A request of all its values, in order."""
 
 
 class Answer:
