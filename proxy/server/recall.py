@@ -5,6 +5,7 @@ from collections.abc import Coroutine
 from functools import cache
 from hashlib import sha256
 from math import inf
+from operator import attrgetter
 from typing import Final
 
 import orjson
@@ -25,7 +26,7 @@ from proxy.server.cache import Caching, Road
 from proxy.server.call import Call
 from proxy.server.exchange import Exchange
 from proxy.server.parts import Parts
-from proxy.server.sources import Keep
+from proxy.server.sources import Keep, not_kept
 from proxy.stores.cache.contract import Entry
 from proxy.units import Credits
 
@@ -205,15 +206,21 @@ def _asked_of_suite(call: Call, parts: Parts) -> bytes:
 
 def keeper(call: Call, parts: Parts) -> Keep:
     """Stores the answer to a call, when it is one to be stored."""
-    caching, route, model = call.caching, call.route, call.model
+    route, model = call.route, call.model
+    if call.caching is None or not call.caching.key or route is None:
+        return not_kept
+    decision, key, _, scope = call.caching
 
     def keep(exchange: Exchange, body: bytes) -> bool:
         answer = exchange.answer
-        if caching is None or not caching.key or answer is None or route is None:
+        if answer is None:
             return False
         streamed = call.facts is not None and call.facts.stream
         kept, meter = body, exchange.meter
-        headers = {low: value for name, value in answer.headers if (low := name.lower()) in KEPT_HEADERS}
+        headers = {}
+        for name, value in answer.headers:
+            if (low := name.lower()) in KEPT_HEADERS:
+                headers[low] = value
         if call.mcp is not None:
             message = mcp_answers.kept(body, meter, call.mcp.method, streamed=answer.is_stream)
             if message is None:
@@ -226,10 +233,9 @@ def keeper(call: Call, parts: Parts) -> Keep:
         if not deterministic.keepable(route.name, answer.status, meter, kept, is_json=is_json, streamed=streamed):
             return False
         now_s = parts.wall()
-        _, key, _, scope = caching
-        until_s = now_s + caching.decision.ttl_s + caching.decision.stale_if_error_s
-        usage = None if meter is None else meter.usage
-        used = {} if usage is None else {name: count for name in _COUNTED if (count := getattr(usage, name))}
+        until_s = now_s + decision.ttl_s + decision.stale_if_error_s
+        counts = () if meter is None else zip(_COUNTED, _counts(meter.usage), strict=True)
+        used = {name: count for name, count in counts if count}
         paid = exchange.charge.credits
         began_s = time.monotonic()
         # In the order of the fields, as their names would take as long again as all the rest of it.
@@ -247,6 +253,7 @@ KEPT_HEADERS: Final = frozenset({"content-type", "content-disposition", "x-model
 
 _PUT: Final = ("put",)
 _COUNTED: Final = ("input", "output", "reasoning", "cache_read", "cache_write")
+_counts: Final = attrgetter(*_COUNTED)
 
 
 # --- the short way ---

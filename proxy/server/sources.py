@@ -90,7 +90,8 @@ Keep = Callable[[Exchange, bytes], bool]
 """Told of a whole answer: True when it is kept for those who ask the same later."""
 
 
-def _not_kept(_exchange: Exchange, _body: bytes) -> bool:
+def not_kept(_exchange: Exchange, _body: bytes) -> bool:
+    """Keeps no answer."""
     return False
 
 
@@ -110,7 +111,7 @@ class Shared:
         self,
         exchange: Exchange,
         spool_bytes: int,
-        keep: Keep = _not_kept,
+        keep: Keep = not_kept,
         *,
         alone: bool = False,
         ended: Callable[[], None] = _nothing,
@@ -237,7 +238,7 @@ class Shared:
         exchange = self.exchange
         self.is_over, self.fault, self.first = True, fault, None
         # It knows the call that knows this exchange: held on to, it would keep all of it until memory is searched.
-        keep, self._keep = self._keep, _not_kept
+        keep, self._keep = self._keep, not_kept
         try:
             # What nobody waited for to its end was not seen to be whole by anybody; who asks next has its own call.
             if fault is None and exchange.ending is _ANSWERED and self.spool.whole:
