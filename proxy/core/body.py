@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from proxy.core.cachekey import may_be_rounded
 from proxy.core.jsonrpc import Call, call_of
 from proxy.core.names import NAME_MAX
 from proxy.core.parts import Kind, Part, parts_of
@@ -40,6 +41,10 @@ class Dialect(Enum):
     RESPONSES = "responses"
     GATEWAY = "gateway"  # speech, music, images, video
     MCP = "mcp"
+
+
+_CHAT, _RESPONSES, _MCP = Dialect.CHAT, Dialect.RESPONSES, Dialect.MCP
+"""Bound once: looking a member up in its enum takes as long as a call, and every request does."""
 
 
 class Facts(NamedTuple):
@@ -93,14 +98,19 @@ def judge(body: bytes, dialect: Dialect, digest: bytes | None = None) -> Facts:
 
     digest: SHA-256 of the body, where it was taken before.
     """
+    return judged(body, dialect, digest)[0]
+
+
+def judged(body: bytes, dialect: Dialect, digest: bytes | None = None) -> tuple[Facts, dict[str, Any] | None]:
+    """As `judge`, with what the body was decoded to, where every number in it is as it was written."""
     tree = _decoded(body)
-    text_bytes, typed = _survey(body, tree)
+    text_bytes, typed, exact = _survey(body, tree)
     digest = digest or sha256(body).digest()
-    if dialect is Dialect.MCP:
-        return Facts(text_bytes=text_bytes, digest=digest, call=call_of(tree, body))
+    if dialect is _MCP:
+        return Facts(text_bytes=text_bytes, digest=digest, call=call_of(tree, body)), None
     if not isinstance(tree, dict):
         raise ProxyError("bad_request", "The body must be a JSON object.")
-    return _facts(tree, text_bytes, digest, dialect, typed=typed)
+    return _facts(tree, text_bytes, digest, dialect, typed=typed), tree if exact else None
 
 
 def judge_large(body: bytes, dialect: Dialect) -> Facts | str:
@@ -139,19 +149,21 @@ def _place(body: bytes, error: orjson.JSONDecodeError) -> str:
 _DIGITS: Final = bytes(0x30 if 0x30 <= byte <= 0x39 else 0x20 for byte in range(256))  # "0" to "9"
 _TOO_MANY_DIGITS: Final = b"0" * (DIGITS_MAX + 1)
 _LONG_NUMBER: Final = re.compile(rb"(?<![.0-9])[0-9]{%d,}" % (DIGITS_MAX + 1))
+_LONG: Final = 10**15
+"""Whole numbers below have fewer digits than such that a key takes as they were written."""
 _TEXT: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _STRING: Final = re.compile(_TEXT, re.DOTALL)
 _NAME_OR_BRACKET: Final = re.compile(rb"(" + _TEXT + rb")\s*+:|" + _TEXT + rb"|[{}\[\]]", re.DOTALL)
 
 
-def _survey(body: bytes, tree: Any) -> tuple[int, bool]:
+def _survey(body: bytes, tree: Any) -> tuple[int, bool, bool]:
     """Refuse what the decoder lets pass: depth, names given twice, endless digits.
 
-    Returns the bytes of all text, and whether there is a `type` in it.
+    Returns the bytes of all text, whether there is a `type` in it, and whether no number can have been rounded.
     """
     texts: list[str] = []
     members = scalars = depth = 0
-    fractions = False
+    fractions, exact = False, True
     level: list[Any] = [tree]
     while level:
         depth += 1
@@ -172,7 +184,10 @@ def _survey(body: bytes, tree: Any) -> tuple[int, bool]:
                     below.append(child)
                 else:
                     scalars += 1
-                    fractions = fractions or kind is float
+                    if kind is float:
+                        fractions = True
+                    elif kind is int and not -_LONG < child < _LONG:
+                        exact = False
         if below and depth == DEPTH_MAX:
             raise ProxyError("bad_request", f"The body is nested deeper than {DEPTH_MAX}.")
         level = below
@@ -180,9 +195,11 @@ def _survey(body: bytes, tree: Any) -> tuple[int, bool]:
     _refuse_repeated_names(body, members, text)
     if fractions:
         # The decoder reads whole numbers that do not fit 64 bits as such, too, and those that fit have few digits.
-        _refuse_long_numbers(body)
+        exact = exact and not may_be_rounded(body)
+        if not exact:
+            _refuse_long_numbers(body)
     text_bytes = len(text) if text.isascii() else len(text.encode())
-    return text_bytes + scalars * _SCALAR_BYTES, "type" in texts
+    return text_bytes + scalars * _SCALAR_BYTES, "type" in texts, exact
 
 
 def _refuse_repeated_names(body: bytes, members: int, text: str) -> None:
@@ -313,9 +330,9 @@ def _facts(tree: Mapping[str, Any], text_bytes: int, digest: bytes, dialect: Dia
         said["tools"] = sum(len(tools) for name in _TOOLS if isinstance(tools := tree.get(name), list))
     if not _REASONING.isdisjoint(tree):
         said["reasons"] = _reasons(tree)
-        if dialect is Dialect.CHAT:
+        if dialect is _CHAT:
             said["thinking_max"] = _thinking(tree)
-    if dialect is Dialect.RESPONSES:
+    if dialect is _RESPONSES:
         if "conversation" in said:
             said["conversation_id"] = _conversation(tree["conversation"])
         if named := _named(tree):

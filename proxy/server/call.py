@@ -2,7 +2,7 @@
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote
 
 from proxy.core.body import Facts
@@ -45,6 +45,7 @@ class Call:
     policy:   the one in force when the call came; a reload does not change a running call.
     dialect:  whose words the caller reads; the gateway's own until the route is known.
     known:    what its head came to, where the same head may come again.
+    decoded:  the body as it was judged, and its tree, until the key of its answer is made.
     spare:    the hold this call would have taken, had it not joined another.
     slot:     the place claimed for an exchange that identical calls may share.
     promised: the idempotency key that the call holds while it runs.
@@ -91,6 +92,7 @@ class Call:
     gateway_key: str | None = None
     credential: str = ""
     body: bytes = b""
+    decoded: "tuple[bytes, dict[str, Any] | None] | None" = None
     facts: Facts | None = None
     model: str | None = None
     mcp: RpcCall | None = None

@@ -156,6 +156,7 @@ def caching_of(call: Call, parts: Parts) -> Caching:
     assert call.team is not None
     assert call.match is not None
     team, facts = call.team, call.facts_for_books
+    decoded, call.decoded = call.decoded, None
     obeys = team.cache_control is _HONOUR
     wanted = steer(call.inbound.header("cache-control")) if obeys else FREE
     if team.cache is _OFF or call.out is None:
@@ -176,6 +177,8 @@ def caching_of(call: Call, parts: Parts) -> Caching:
         headers=out.headers,
         streamed=call.facts is not None and call.facts.stream,
         body=out.body if call.mcp is None else _asked_of_suite(call, parts),
+        # What was made of the body since it was judged is decoded by itself.
+        tree=decoded[1] if decoded is not None and decoded[0] is out.body and call.mcp is None else None,
         as_it_is=len(out.body) > LARGE,
     )
     return Caching(decision, key, wanted, scope)

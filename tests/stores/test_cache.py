@@ -332,8 +332,15 @@ async def test_what_is_put_again_and_again_takes_its_room_once(tmp_path):
         cache.put(an_entry(1, body=b"x" * MIB))
     cache.put(an_entry(2))
     await cache.written()
-    assert cache.stats.entries == 2
+    assert (cache.stats.entries, cache._waiting_bytes) == (2, 0)
     await cache.close()
+
+
+def test_what_is_put_again_and_again_takes_its_room_in_memory_once():
+    cache = MemoryCache(MIB)
+    for _ in range(3):
+        cache.put(an_entry(1))
+    assert (cache.stats.entries, cache.stats.bytes) == (1, an_entry(1).size)
 
 
 async def test_many_entries_go_out_in_statements_that_are_known_again(tmp_path):
