@@ -62,7 +62,7 @@ class Facts(NamedTuple):
     text_bytes:  UTF-8 bytes of all text and names, `_SCALAR_BYTES` per other value, without the media's base64.
     characters:  code points of a text `input` (speech is bounded by them).
     reasons:     thinking was asked for, of which a stream need not show anything.
-    digest:      SHA-256 of the body as it came.
+    digest:      SHA-256 of the body as it came, b"" where it was not taken.
     call:        of an MCP body.
     """
 
@@ -93,24 +93,20 @@ class Facts(NamedTuple):
     conversation_id: str | None = None
 
 
-def judge(body: bytes, dialect: Dialect, digest: bytes | None = None) -> Facts:
-    """Raises ProxyError `bad_request` for what is not strict JSON, no object, or names a bound in a wrong type.
-
-    digest: SHA-256 of the body, where it was taken before.
-    """
-    return judged(body, dialect, digest)[0]
+def judge(body: bytes, dialect: Dialect) -> Facts:
+    """Raises ProxyError `bad_request` for what is not strict JSON, no object, or names a bound in a wrong type."""
+    return judged(body, dialect)[0]._replace(digest=sha256(body).digest())
 
 
-def judged(body: bytes, dialect: Dialect, digest: bytes | None = None) -> tuple[Facts, dict[str, Any] | None]:
-    """As `judge`, with what the body was decoded to, where every number in it is as it was written."""
+def judged(body: bytes, dialect: Dialect) -> tuple[Facts, dict[str, Any] | None]:
+    """As `judge`, but for the digest; with what was decoded, where every number in it is as it was written."""
     tree = _decoded(body)
     text_bytes, typed, exact = _survey(body, tree)
-    digest = digest or sha256(body).digest()
     if dialect is _MCP:
-        return Facts(text_bytes=text_bytes, digest=digest, call=call_of(tree, body)), None
+        return Facts(text_bytes=text_bytes, call=call_of(tree, body)), None
     if not isinstance(tree, dict):
         raise ProxyError("bad_request", "The body must be a JSON object.")
-    return _facts(tree, text_bytes, digest, dialect, typed=typed), tree if exact else None
+    return _facts(tree, text_bytes, dialect, typed=typed), tree if exact else None
 
 
 def judge_large(body: bytes, dialect: Dialect) -> Facts | str:
@@ -195,7 +191,7 @@ def _survey(body: bytes, tree: Any) -> tuple[int, bool, bool]:
     _refuse_repeated_names(body, members, text)
     if fractions:
         # The decoder reads whole numbers that do not fit 64 bits as such, too, and those that fit have few digits.
-        exact = exact and not may_be_rounded(body)
+        exact = not may_be_rounded(body)
         if not exact:
             _refuse_long_numbers(body)
     text_bytes = len(text) if text.isascii() else len(text.encode())
@@ -313,9 +309,9 @@ _THINKING: Final = frozenset({"thinking_budget", "thinking_level"})
 _REASONING: Final = frozenset({"thinking", "reasoning_effort", "reasoning", *_THINKING})
 
 
-def _facts(tree: Mapping[str, Any], text_bytes: int, digest: bytes, dialect: Dialect, *, typed: bool) -> Facts:
+def _facts(tree: Mapping[str, Any], text_bytes: int, dialect: Dialect, *, typed: bool) -> Facts:
     """typed: whether anything in the tree may have a member `type`."""
-    said: dict[str, Any] = {"text_bytes": text_bytes, "digest": digest}
+    said: dict[str, Any] = {"text_bytes": text_bytes}
     for name, value in tree.items():
         if value is not None and name in _SAYS:
             fact, read = _SAYS[name]

@@ -31,11 +31,15 @@ class Caching(NamedTuple):
 
 
 class Road(NamedTuple):
-    """What judging and deciding a request came to, for the next one with the same bytes under the same policy."""
+    """What judging and deciding a request came to, for the next one with the same bytes under the same policy.
+
+    digest: SHA-256 of its body as it came.
+    """
 
     policy: Policy
     facts: Facts
     caching: Caching
+    digest: bytes
 
 
 class Cache:

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote
 
@@ -59,6 +60,7 @@ class Call:
     hit:      the stored answer that was given.
     why:      what a limit's refusal says.
     place:    knows the request again by its bytes.
+    came:     the body as it came, of a request that is known again.
     wav:      the caller wants speech with a WAV header.
     taker:    takes out of the answer the usage that we asked for and the caller did not, or what it may not be told.
     alias:    the name of ours that the caller asked for and that stands for the model.
@@ -106,6 +108,7 @@ class Call:
     stale: "Entry | None" = None
     hit: "Entry | None" = None
     place: "Place | None" = None
+    came: bytes = b""
     hold: OpenHold | None = None
     spare: OpenHold | None = None
     source: Source | None = None
@@ -148,6 +151,11 @@ class Call:
     def rpc_id(self) -> bytes | None:
         """The caller's JSON-RPC id as it was written."""
         return self.mcp.id if self.mcp else None
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of the body; taken when it is asked for, which it is for few calls."""
+        return (self.facts.digest if self.facts is not None else b"") or sha256(self.body).digest()
 
     @property
     def facts_for_books(self) -> EntryFacts:

@@ -26,14 +26,9 @@ class Judge:
         """Facts of a body; raises ProxyError `bad_request`."""
         return body.judge(raw, dialect) if len(raw) <= body.LARGE else await self._elsewhere(raw, dialect)
 
-    def at_once(
-        self, raw: bytes, dialect: body.Dialect, digest: bytes | None = None
-    ) -> tuple[body.Facts, dict[str, Any] | None] | None:
-        """Facts of a small body, and its tree as `body.judged` has it; None of a large one. Raises as `facts` does.
-
-        digest: SHA-256 of it, where it was taken before.
-        """
-        return body.judged(raw, dialect, digest) if len(raw) <= body.LARGE else None
+    def at_once(self, raw: bytes, dialect: body.Dialect) -> tuple[body.Facts, dict[str, Any] | None] | None:
+        """What `body.judged` has of a small body, None of a large one. Raises as `facts` does."""
+        return body.judged(raw, dialect) if len(raw) <= body.LARGE else None
 
     async def _elsewhere(self, raw: bytes, dialect: body.Dialect) -> body.Facts:
         loop = asyncio.get_running_loop()

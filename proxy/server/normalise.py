@@ -71,8 +71,7 @@ def normalise(call: Call, parts: Parts) -> Passed | Coroutine[None, None, Passed
     if kind is None or not (call.body or route.name != "cancel"):
         _make(call, parts, route, b"")
         return None
-    digest = None if call.place is None else call.place[-1]
-    judged = parts.judge.at_once(call.body, kind, digest)
+    judged = parts.judge.at_once(call.body, kind)
     if judged is None:
         return _normalise_large(call, parts, route, kind)
     facts, tree = judged

@@ -30,8 +30,11 @@ from proxy.server.sources import Keep, not_kept
 from proxy.stores.cache.contract import Entry
 from proxy.units import Credits
 
-Place = tuple[str, str | None, str, tuple[str | None, ...], bytes]
-"""Team, gateway key of the caller, target, header lines that shape an answer, digest of the body."""
+Place = tuple[str, str | None, str, tuple[str | None, ...], int]
+"""Team, gateway key of the caller, target, header lines that shape an answer, hash of the body as it came.
+
+The interpreter's hash is quick and finds a request; that it is the same one is known by the SHA-256 of its body.
+"""
 
 
 _HONOUR, _OFF, _TEAM = Steering.HONOUR, CacheScope.OFF, CacheScope.TEAM
@@ -178,7 +181,7 @@ def caching_of(call: Call, parts: Parts) -> Caching:
         streamed=call.facts is not None and call.facts.stream,
         body=out.body if call.mcp is None else _asked_of_suite(call, parts),
         # What was made of the body since it was judged is decoded by itself.
-        tree=decoded[1] if decoded is not None and decoded[0] is out.body and call.mcp is None else None,
+        tree=decoded[1] if decoded is not None and decoded[0] is out.body else None,
         as_it_is=len(out.body) > LARGE,
     )
     return Caching(decision, key, wanted, scope)
@@ -190,7 +193,7 @@ def _remember(call: Call, parts: Parts) -> None:
     same_route = call.facts_for_books.route == call.match.route.name
     if call.place is not None and call.taker is None and same_route and call.facts is not None:
         assert call.caching is not None
-        parts.cache.remember(call.place, Road(call.policy, call.facts, call.caching))
+        parts.cache.remember(call.place, Road(call.policy, call.facts, call.caching, sha256(call.came).digest()))
 
 
 def _definition(call: Call, parts: Parts) -> Definition | None:
@@ -286,19 +289,26 @@ def at_once(call: Call, parts: Parts) -> web.StreamResponse | None:
         call.gateway_key,
         call.inbound.target,
         tuple([headers.get(name) for name in _shaping(parts.settings.native_segment)]),
-        sha256(call.body).digest(),
+        hash(call.body),
     )
-    entry = remembered(call, parts)
+    call.came = call.body
+    if parts.cache.road(call.place, call.policy) is None:
+        return None
+    digest = sha256(call.body).digest()
+    entry = remembered(call, digest, parts)
     if entry is None:
         return None
-    parts.repeats.keep(sent, call)
+    parts.repeats.keep(sent, call, digest)
     return hits.serve(call, parts, entry)
 
 
-def remembered(call: Call, parts: Parts) -> Entry | None:
-    """The fresh answer in memory to a request whose place was found before under this policy."""
+def remembered(call: Call, digest: bytes, parts: Parts) -> Entry | None:
+    """The fresh answer in memory to a request whose place was found before under this policy.
+
+    digest: SHA-256 of its body.
+    """
     road = parts.cache.road(call.place, call.policy)
-    if road is None or (entry := parts.cache.at_once(road.caching.key)) is None:
+    if road is None or road.digest != digest or (entry := parts.cache.at_once(road.caching.key)) is None:
         return None
     if parts.wall() - entry.stored_s >= road.caching.decision.ttl_s:
         return None

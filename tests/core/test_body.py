@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from proxy.core.body import DEPTH_MAX, Dialect, judge, judge_large
+from proxy.core.body import DEPTH_MAX, Dialect, judge, judge_large, judged
 from proxy.core.jsonrpc import Call
 from proxy.errors import ProxyError
 
@@ -246,11 +246,13 @@ def test_the_largest_nonsense_is_refused(body):
     refused(body)
 
 
-def test_a_digest_that_was_taken_before_is_not_taken_again():
-    body = b'{"model":"m","messages":[]}'
-    known = bytes(range(32))
-    assert judge(body, Dialect.CHAT).digest == sha256(body).digest()
-    assert [judge(body, dialect, known).digest for dialect in (Dialect.CHAT, Dialect.RESPONSES)] == [known, known]
+@pytest.mark.parametrize(
+    ("body", "dialect"), [(b'{"model":"m"}', Dialect.CHAT), (b'{"jsonrpc":"2.0","id":1,"method":"ping"}', Dialect.MCP)]
+)
+def test_a_digest_is_taken_where_it_is_asked_for(body, dialect):
+    facts = judge(body, dialect)
+    assert facts.digest == sha256(body).digest()
+    assert judged(body, dialect)[0] == facts._replace(digest=b"")
 
 
 @pytest.mark.parametrize(("asked", "largest"), [((5, 3), 5), ((3, 5), 5), ((0, 3), 3), ((-1, 0), None), ((None, 4), 4)])
