@@ -145,6 +145,7 @@ def _place(body: bytes, error: orjson.JSONDecodeError) -> str:
 _DIGITS: Final = bytes(0x30 if 0x30 <= byte <= 0x39 else 0x20 for byte in range(256))  # "0" to "9"
 _TOO_MANY_DIGITS: Final = b"0" * (DIGITS_MAX + 1)
 _LONG_NUMBER: Final = re.compile(rb"(?<![.0-9])[0-9]{%d,}" % (DIGITS_MAX + 1))
+_NESTS: Final = (dict, list)
 _LONG: Final = 10**15
 """Whole numbers below have fewer digits than such that a key takes as they were written."""
 _TEXT: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
@@ -159,8 +160,8 @@ def _survey(body: bytes, tree: Any) -> tuple[int, bool, bool]:
     """
     texts: list[str] = []
     members = scalars = depth = 0
-    fractions, exact = False, True
-    level: list[Any] = [tree]
+    fractions, exact, typed = False, True, False
+    level: list[Any] = [tree] if type(tree) in _NESTS else []
     while level:
         depth += 1
         below: list[Any] = []
@@ -168,10 +169,9 @@ def _survey(body: bytes, tree: Any) -> tuple[int, bool, bool]:
             children: Iterable[Any] = node
             if type(node) is dict:
                 members += len(node)
-                texts.extend(node)
+                texts += node
+                typed = typed or "type" in node
                 children = node.values()
-            elif type(node) is not list:
-                continue
             for child in children:
                 kind = type(child)
                 if kind is str:
@@ -195,13 +195,14 @@ def _survey(body: bytes, tree: Any) -> tuple[int, bool, bool]:
         if not exact:
             _refuse_long_numbers(body)
     text_bytes = len(text) if text.isascii() else len(text.encode())
-    return text_bytes + scalars * _SCALAR_BYTES, "type" in texts, exact
+    return text_bytes + scalars * _SCALAR_BYTES, typed, exact
 
 
 def _refuse_repeated_names(body: bytes, members: int, text: str) -> None:
     # A repeated name leaves one member fewer in the tree than there are colons outside strings. Counting the colons
     # inside strings in what was decoded saves taking the strings out, unless one may have been written as an escape.
-    if body.find(b"\\u003") < 0 and body.count(b":") == members + text.count(":"):
+    inside = text.count(":")
+    if body.count(b":") == members + inside and not (inside and body.find(b"\\u003") >= 0):
         return
     if _STRING.sub(b"", body).count(b":") != members:
         where = _repeated_at(body) if len(body) <= LARGE else None
@@ -275,6 +276,14 @@ def _is_zero(_name: str, value: Any) -> bool:
     return type(value) in (int, float) and value == 0
 
 
+def _there(_name: str, _value: Any) -> bool:
+    """What it says depends on other members, too."""
+    return True
+
+
+_TOOLS: Final = ("tools", "functions")
+_EFFORTS: Final = ("reasoning_effort", "reasoning", "thinking_budget", "thinking_level")
+
 # fmt: off
 _SAYS: Final[Mapping[str, tuple[str, Callable[[str, Any], Any]]]] = {
     # member                 fact it says, and how it is read; null says nothing, as if it were absent
@@ -292,6 +301,8 @@ _SAYS: Final[Mapping[str, tuple[str, Callable[[str, Any], Any]]]] = {
     "stream_options":       ("include_usage",
                              lambda _, value: isinstance(value, dict) and value.get("include_usage") is True),
     "input":                ("characters",           lambda _, value: len(value) if isinstance(value, str) else 0),
+    **dict.fromkeys(_TOOLS, ("tools",                _there)),
+    **dict.fromkeys(("thinking", *_EFFORTS), ("reasons", _there)),
 }
 _OUTPUT_BOUNDS: Final[Mapping[Dialect, tuple[str, ...]]] = {
     Dialect.CHAT:      ("max_tokens", "max_completion_tokens"),
@@ -303,10 +314,6 @@ _OUTPUT_BOUNDS: Final[Mapping[Dialect, tuple[str, ...]]] = {
 
 THINKING_MAX: Final = 8192
 """Largest `thinking_budget`, by the gateway's document; what a level or a dynamic budget thinks is not shown."""
-
-_TOOLS: Final = frozenset({"tools", "functions"})
-_THINKING: Final = frozenset({"thinking_budget", "thinking_level"})
-_REASONING: Final = frozenset({"thinking", "reasoning_effort", "reasoning", *_THINKING})
 
 
 def _facts(tree: Mapping[str, Any], text_bytes: int, dialect: Dialect, *, typed: bool) -> Facts:
@@ -322,9 +329,9 @@ def _facts(tree: Mapping[str, Any], text_bytes: int, dialect: Dialect, *, typed:
     if parts := parts_of(tree, typed=typed):
         said |= _of_parts(parts)
         said["text_bytes"] = text_bytes - sum(part.data_bytes for part in parts)
-    if not _TOOLS.isdisjoint(tree):
+    if "tools" in said:
         said["tools"] = sum(len(tools) for name in _TOOLS if isinstance(tools := tree.get(name), list))
-    if not _REASONING.isdisjoint(tree):
+    if "reasons" in said:
         said["reasons"] = _reasons(tree)
         if dialect is _CHAT:
             said["thinking_max"] = _thinking(tree)
@@ -366,7 +373,7 @@ def _thinking(tree: Mapping[str, Any]) -> int:
 def _reasons(tree: Mapping[str, Any]) -> bool:
     thinking = tree.get("thinking")
     off = not thinking or (isinstance(thinking, dict) and thinking.get("type") == "disabled")
-    return not off or any(tree.get(name) for name in _REASONING if name != "thinking")
+    return not off or any(tree.get(name) for name in _EFFORTS)
 
 
 def _conversation(value: Any) -> str | None:

@@ -164,7 +164,8 @@ def caching_of(call: Call, parts: Parts) -> Caching:
     wanted = steer(call.inbound.header("cache-control")) if obeys else FREE
     if team.cache is _OFF or call.out is None:
         return Caching(Decision(False, "policy" if call.out is not None else "route"), steer=wanted)
-    decision = deterministic.decide(facts, call.facts, call.policy.cache, _definition(call, parts))
+    definition = None if call.mcp is None else _definition(call, parts)
+    decision = deterministic.decide(facts, call.facts, call.policy.cache, definition)
     if not decision.may:
         return Caching(decision, steer=wanted)
     is_list = call.mcp is not None and call.mcp.method == LIST
