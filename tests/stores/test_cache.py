@@ -345,15 +345,15 @@ def test_what_is_put_again_and_again_takes_its_room_in_memory_once():
 
 async def test_many_entries_go_out_in_statements_that_are_known_again(tmp_path):
     cache = await SqliteCache.open(tmp_path / "c.db", 4 * MIB)
-    for number in range(64 + 7):
+    for number in range(32 + 7):
         cache.put(an_entry(number))
     cache._gathering._run()
     await asyncio.wait([cache._writer])
-    assert cache.stats.entries == 64
+    assert cache.stats.entries == 32
     assert cache._gathering is not None, "the others follow with those that come"
-    assert await cache.get(an_entry(64).key) == an_entry(64)
+    assert await cache.get(an_entry(32).key) == an_entry(32)
     await cache.written()
-    assert cache.stats.entries == 64 + 7
+    assert cache.stats.entries == 32 + 7
     await cache.close()
 
 

@@ -34,8 +34,9 @@ class MemoryCache:
     async def get(self, key: bytes) -> Entry | None:
         return self.at_once(key)
 
-    def put(self, entry: Entry) -> None:
-        key, size, entries = entry.key, entry.size, self._entries
+    def put(self, entry: Entry, size: int | None = None) -> None:
+        size = entry.size if size is None else size
+        key, entries = entry.key, self._entries
         if key in entries:
             self._drop(key)
         # One entry must not push out half of the others.

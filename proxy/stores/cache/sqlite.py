@@ -33,7 +33,7 @@ GATHER_S: Final = 0.5
 """How long entries gather before they are written, unless there are enough of them: rows that go together change fewer
 pages of the file."""
 
-BATCH_MAX: Final = 256
+BATCH_MAX: Final = 64
 """Entries of one statement."""
 
 BATCH_SHARE: Final = 32
@@ -232,8 +232,8 @@ class SqliteCache:
 
     # --- writing ---
 
-    def put(self, entry: Entry) -> None:
-        size = entry.size
+    def put(self, entry: Entry, size: int | None = None) -> None:
+        size = entry.size if size is None else size
         waiting_bytes = self._waiting_bytes + size
         if size > self._entry_max or waiting_bytes > WAITING_BYTES_MAX:
             return
@@ -411,7 +411,7 @@ class SqliteCache:
 def _count_of(waiting: int) -> int:
     """How many of so many entries go out together: a power of two.
 
-    A statement that is new takes the library three times as long as to write its rows, and so there are few of them.
+    A statement that is new takes the library three times as long as to write its rows, so there are few of them.
     """
     return min(1 << waiting.bit_length() - 1, BATCH_MAX)
 
