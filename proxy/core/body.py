@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from proxy.core.cachekey import may_be_rounded
 from proxy.core.jsonrpc import Call, call_of
 from proxy.core.names import NAME_MAX
 from proxy.core.parts import Kind, Part, parts_of
@@ -42,6 +43,10 @@ class Dialect(Enum):
     MCP = "mcp"
 
 
+_CHAT, _RESPONSES, _MCP = Dialect.CHAT, Dialect.RESPONSES, Dialect.MCP
+"""Bound once: looking a member up in its enum takes as long as a call, and every request does."""
+
+
 class Facts(NamedTuple):
     """What a body says, as far as deciding, pricing and caching ask.
 
@@ -57,7 +62,7 @@ class Facts(NamedTuple):
     text_bytes:  UTF-8 bytes of all text and names, `_SCALAR_BYTES` per other value, without the media's base64.
     characters:  code points of a text `input` (speech is bounded by them).
     reasons:     thinking was asked for, of which a stream need not show anything.
-    digest:      SHA-256 of the body as it came.
+    digest:      SHA-256 of the body as it came, b"" where it was not taken.
     call:        of an MCP body.
     """
 
@@ -88,19 +93,20 @@ class Facts(NamedTuple):
     conversation_id: str | None = None
 
 
-def judge(body: bytes, dialect: Dialect, digest: bytes | None = None) -> Facts:
-    """Raises ProxyError `bad_request` for what is not strict JSON, no object, or names a bound in a wrong type.
+def judge(body: bytes, dialect: Dialect) -> Facts:
+    """Raises ProxyError `bad_request` for what is not strict JSON, no object, or names a bound in a wrong type."""
+    return judged(body, dialect)[0]._replace(digest=sha256(body).digest())
 
-    digest: SHA-256 of the body, where it was taken before.
-    """
+
+def judged(body: bytes, dialect: Dialect) -> tuple[Facts, dict[str, Any] | None]:
+    """As `judge`, but for the digest; with what was decoded, where every number in it is as it was written."""
     tree = _decoded(body)
-    text_bytes, typed = _survey(body, tree)
-    digest = digest or sha256(body).digest()
-    if dialect is Dialect.MCP:
-        return Facts(text_bytes=text_bytes, digest=digest, call=call_of(tree, body))
+    text_bytes, typed, exact = _survey(body, tree)
+    if dialect is _MCP:
+        return Facts(text_bytes=text_bytes, call=call_of(tree, body)), None
     if not isinstance(tree, dict):
         raise ProxyError("bad_request", "The body must be a JSON object.")
-    return _facts(tree, text_bytes, digest, dialect, typed=typed)
+    return _facts(tree, text_bytes, dialect, typed=typed), tree if exact else None
 
 
 def judge_large(body: bytes, dialect: Dialect) -> Facts | str:
@@ -139,20 +145,23 @@ def _place(body: bytes, error: orjson.JSONDecodeError) -> str:
 _DIGITS: Final = bytes(0x30 if 0x30 <= byte <= 0x39 else 0x20 for byte in range(256))  # "0" to "9"
 _TOO_MANY_DIGITS: Final = b"0" * (DIGITS_MAX + 1)
 _LONG_NUMBER: Final = re.compile(rb"(?<![.0-9])[0-9]{%d,}" % (DIGITS_MAX + 1))
+_NESTS: Final = (dict, list)
+_LONG: Final = 10**15
+"""Whole numbers below have fewer digits than such that a key takes as they were written."""
 _TEXT: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _STRING: Final = re.compile(_TEXT, re.DOTALL)
 _NAME_OR_BRACKET: Final = re.compile(rb"(" + _TEXT + rb")\s*+:|" + _TEXT + rb"|[{}\[\]]", re.DOTALL)
 
 
-def _survey(body: bytes, tree: Any) -> tuple[int, bool]:
+def _survey(body: bytes, tree: Any) -> tuple[int, bool, bool]:
     """Refuse what the decoder lets pass: depth, names given twice, endless digits.
 
-    Returns the bytes of all text, and whether there is a `type` in it.
+    Returns the bytes of all text, whether there is a `type` in it, and whether no number can have been rounded.
     """
     texts: list[str] = []
     members = scalars = depth = 0
-    fractions = False
-    level: list[Any] = [tree]
+    fractions, exact, typed = False, True, False
+    level: list[Any] = [tree] if type(tree) in _NESTS else []
     while level:
         depth += 1
         below: list[Any] = []
@@ -160,10 +169,9 @@ def _survey(body: bytes, tree: Any) -> tuple[int, bool]:
             children: Iterable[Any] = node
             if type(node) is dict:
                 members += len(node)
-                texts.extend(node)
+                texts += node
+                typed = typed or "type" in node
                 children = node.values()
-            elif type(node) is not list:
-                continue
             for child in children:
                 kind = type(child)
                 if kind is str:
@@ -172,7 +180,10 @@ def _survey(body: bytes, tree: Any) -> tuple[int, bool]:
                     below.append(child)
                 else:
                     scalars += 1
-                    fractions = fractions or kind is float
+                    if kind is float:
+                        fractions = True
+                    elif kind is int and not -_LONG < child < _LONG:
+                        exact = False
         if below and depth == DEPTH_MAX:
             raise ProxyError("bad_request", f"The body is nested deeper than {DEPTH_MAX}.")
         level = below
@@ -180,15 +191,18 @@ def _survey(body: bytes, tree: Any) -> tuple[int, bool]:
     _refuse_repeated_names(body, members, text)
     if fractions:
         # The decoder reads whole numbers that do not fit 64 bits as such, too, and those that fit have few digits.
-        _refuse_long_numbers(body)
+        exact = not may_be_rounded(body)
+        if not exact:
+            _refuse_long_numbers(body)
     text_bytes = len(text) if text.isascii() else len(text.encode())
-    return text_bytes + scalars * _SCALAR_BYTES, "type" in texts
+    return text_bytes + scalars * _SCALAR_BYTES, typed, exact
 
 
 def _refuse_repeated_names(body: bytes, members: int, text: str) -> None:
     # A repeated name leaves one member fewer in the tree than there are colons outside strings. Counting the colons
     # inside strings in what was decoded saves taking the strings out, unless one may have been written as an escape.
-    if body.find(b"\\u003") < 0 and body.count(b":") == members + text.count(":"):
+    inside = text.count(":")
+    if body.count(b":") == members + inside and not (inside and body.find(b"\\u003") >= 0):
         return
     if _STRING.sub(b"", body).count(b":") != members:
         where = _repeated_at(body) if len(body) <= LARGE else None
@@ -262,6 +276,14 @@ def _is_zero(_name: str, value: Any) -> bool:
     return type(value) in (int, float) and value == 0
 
 
+def _there(_name: str, _value: Any) -> bool:
+    """What it says depends on other members, too."""
+    return True
+
+
+_TOOLS: Final = ("tools", "functions")
+_EFFORTS: Final = ("reasoning_effort", "reasoning", "thinking_budget", "thinking_level")
+
 # fmt: off
 _SAYS: Final[Mapping[str, tuple[str, Callable[[str, Any], Any]]]] = {
     # member                 fact it says, and how it is read; null says nothing, as if it were absent
@@ -279,6 +301,8 @@ _SAYS: Final[Mapping[str, tuple[str, Callable[[str, Any], Any]]]] = {
     "stream_options":       ("include_usage",
                              lambda _, value: isinstance(value, dict) and value.get("include_usage") is True),
     "input":                ("characters",           lambda _, value: len(value) if isinstance(value, str) else 0),
+    **dict.fromkeys(_TOOLS, ("tools",                _there)),
+    **dict.fromkeys(("thinking", *_EFFORTS), ("reasons", _there)),
 }
 _OUTPUT_BOUNDS: Final[Mapping[Dialect, tuple[str, ...]]] = {
     Dialect.CHAT:      ("max_tokens", "max_completion_tokens"),
@@ -291,14 +315,10 @@ _OUTPUT_BOUNDS: Final[Mapping[Dialect, tuple[str, ...]]] = {
 THINKING_MAX: Final = 8192
 """Largest `thinking_budget`, by the gateway's document; what a level or a dynamic budget thinks is not shown."""
 
-_TOOLS: Final = frozenset({"tools", "functions"})
-_THINKING: Final = frozenset({"thinking_budget", "thinking_level"})
-_REASONING: Final = frozenset({"thinking", "reasoning_effort", "reasoning", *_THINKING})
 
-
-def _facts(tree: Mapping[str, Any], text_bytes: int, digest: bytes, dialect: Dialect, *, typed: bool) -> Facts:
+def _facts(tree: Mapping[str, Any], text_bytes: int, dialect: Dialect, *, typed: bool) -> Facts:
     """typed: whether anything in the tree may have a member `type`."""
-    said: dict[str, Any] = {"text_bytes": text_bytes, "digest": digest}
+    said: dict[str, Any] = {"text_bytes": text_bytes}
     for name, value in tree.items():
         if value is not None and name in _SAYS:
             fact, read = _SAYS[name]
@@ -309,13 +329,13 @@ def _facts(tree: Mapping[str, Any], text_bytes: int, digest: bytes, dialect: Dia
     if parts := parts_of(tree, typed=typed):
         said |= _of_parts(parts)
         said["text_bytes"] = text_bytes - sum(part.data_bytes for part in parts)
-    if not _TOOLS.isdisjoint(tree):
+    if "tools" in said:
         said["tools"] = sum(len(tools) for name in _TOOLS if isinstance(tools := tree.get(name), list))
-    if not _REASONING.isdisjoint(tree):
+    if "reasons" in said:
         said["reasons"] = _reasons(tree)
-        if dialect is Dialect.CHAT:
+        if dialect is _CHAT:
             said["thinking_max"] = _thinking(tree)
-    if dialect is Dialect.RESPONSES:
+    if dialect is _RESPONSES:
         if "conversation" in said:
             said["conversation_id"] = _conversation(tree["conversation"])
         if named := _named(tree):
@@ -353,7 +373,7 @@ def _thinking(tree: Mapping[str, Any]) -> int:
 def _reasons(tree: Mapping[str, Any]) -> bool:
     thinking = tree.get("thinking")
     off = not thinking or (isinstance(thinking, dict) and thinking.get("type") == "disabled")
-    return not off or any(tree.get(name) for name in _REASONING if name != "thinking")
+    return not off or any(tree.get(name) for name in _EFFORTS)
 
 
 def _conversation(value: Any) -> str | None:

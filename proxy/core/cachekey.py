@@ -32,13 +32,20 @@ BEGUN_MAX: Final = 256
 """Beginnings of keys that are remembered; a team's calls of one route have the same one."""
 
 
-def canonical(body: bytes) -> bytes:
+def may_be_rounded(body: bytes) -> bool:
+    """Whether there may be a number in it that the decoder rounds."""
+    return body.translate(_DIGITS).find(_LONG_NUMBER) >= 0
+
+
+def canonical(body: bytes, tree: dict[str, Any] | None = None) -> bytes:
     """The same bytes for the same request. Raises ValueError for what is no JSON object.
 
     body: strict JSON, as the judge let it pass.
+    tree: what it was decoded to, where that is known and no number was rounded; it is used up.
     """
-    exactly = body.translate(_DIGITS).find(_LONG_NUMBER) >= 0
-    tree = json.loads(body, parse_int=_exact, parse_float=_exact) if exactly else orjson.loads(body)
+    if tree is None:
+        exactly = may_be_rounded(body)
+        tree = json.loads(body, parse_int=_exact, parse_float=_exact) if exactly else orjson.loads(body)
     if not isinstance(tree, dict):
         raise ValueError("no JSON object")
     for name in INDIFFERENT:
@@ -61,6 +68,7 @@ def key_of(
     headers: Mapping[str, str],
     streamed: bool,
     body: bytes,
+    tree: dict[str, Any] | None = None,
     as_it_is: bool = False,
 ) -> bytes:
     """32 bytes that name a call.
@@ -69,12 +77,13 @@ def key_of(
     scope:   whose answers these are: team or nobody in particular, credential, gateway.
     target:  path and query as they go to the gateway.
     headers: lower-case names, as they go to the gateway.
+    tree:    of the body, see `canonical`.
     as_it_is: the body is so large that taking it apart would hold up others: only the same bytes are the same request.
     """
     names = _shaping(tuple(headers))
     shaping = tuple([(name, headers[name]) for name in names]) if names else ()
     made = _begun(secret, (scope, route, target, shaping, streamed)).copy()
-    made.update(canonical(body) if body and not as_it_is else body)
+    made.update(canonical(body, tree) if body and not as_it_is else body)
     return made.digest()
 
 

@@ -174,7 +174,7 @@ Some encoders of JSON write `&` as `\\u0026`, and links inside HTML have `&amp;`
 _SEEDED: Final = frozenset({"chat", "chatbot"})
 """Routes whose format has a `seed`; a gateway that does not know the word answers as it likes."""
 
-_ANSWERS: Final = frozenset({Family.CHAT, Family.MESSAGES, Family.RESPONSES})
+_ANSWERS: Final = (Family.CHAT, Family.MESSAGES, Family.RESPONSES)
 
 # fmt: off
 _WORK: Final[Mapping[str, tuple[bool, frozenset[Work | None]]]] = {
@@ -192,7 +192,8 @@ What is true for now only is asked for again, and so is what hands out the id of
 A poll repeats the id that it asks about, which was checked before anything stored is looked for.
 """
 
-_NOT_WHOLE: Final = frozenset({End.CUT, End.ERROR, End.CANCELLED, End.EOF_AFTER_FINISH})
+_NOT_WHOLE: Final = (End.CUT, End.ERROR, End.CANCELLED, End.EOF_AFTER_FINISH)
+"""Looked through by identity: the hash of such a member takes as long as a call."""
 
 
 SEARCHED_MAX: Final = 1024 * 1024
@@ -213,15 +214,14 @@ def keepable(
     """
     if not 200 <= status < 300 or status in _PARTIAL or not body:
         return False
-    if meter is not None and (meter.end in _NOT_WHOLE or meter.failure is not None):
+    if meter is not None:
+        if meter.end in _NOT_WHOLE or meter.failure is not None or meter.empty_answer or meter.refused:
+            return False
+        if meter.family in _ANSWERS and (meter.streamed != streamed or not meter.said_why_it_ended):
+            return False
+    elif is_json and not _says_something(body):
         return False
-    if meter is not None and (meter.empty_answer or meter.refused):
-        return False
-    if meter is not None and meter.family in _ANSWERS and (meter.streamed != streamed or not meter.said_why_it_ended):
-        return False
-    if not _is_over(route, meter):
-        return False
-    if meter is None and is_json and not _says_something(body):
+    if route in _WORK and not _is_over(meter, *_WORK[route]):
         return False
     # Looking for a sign first is much quicker than looking for what may stand before it.
     if body.find(b"=") >= 0 and _SIGNED.search(body) is not None:
@@ -229,11 +229,8 @@ def keepable(
     return meter is None or not meter.streamed or not _signed_in_pieces(body)
 
 
-def _is_over(route: str, meter: Meter | None) -> bool:
+def _is_over(meter: Meter | None, may_name: bool, over: frozenset[Work | None]) -> bool:
     """Whether an answer tells of no work that goes on; one whose work may, and that is not read, might."""
-    if (row := _WORK.get(route)) is None:
-        return True
-    may_name, over = row
     if meter is None or (meter.response_id is not None and not may_name):
         return False
     return (None if meter.status is None else work(meter.status)) in over

@@ -31,11 +31,15 @@ class Caching(NamedTuple):
 
 
 class Road(NamedTuple):
-    """What judging and deciding a request came to, for the next one with the same bytes under the same policy."""
+    """What judging and deciding a request came to, for the next one with the same bytes under the same policy.
+
+    digest: SHA-256 of its body as it came.
+    """
 
     policy: Policy
     facts: Facts
     caching: Caching
+    digest: bytes
 
 
 class Cache:
@@ -78,8 +82,9 @@ class Cache:
 
     def keep(self, entry: Entry) -> None:
         """Give an answer to whoever asks the same from now on."""
-        self._memory.put(entry)
-        self._store.put(entry)
+        size = entry.size
+        self._memory.put(entry, size)
+        self._store.put(entry, size)
 
     def road(self, place: Any, policy: Policy) -> Road | None:
         """What is known of a request with these bytes, under this very policy."""

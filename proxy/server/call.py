@@ -2,7 +2,8 @@
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote
 
 from proxy.core.body import Facts
@@ -47,6 +48,7 @@ class Call:
     named:    its id is its caller's, who may give it to others, too; else its hold has the same.
     dialect:  whose words the caller reads; the gateway's own until the route is known.
     known:    what its head came to, where the same head may come again.
+    decoded:  the body as it was judged, and its tree, until the key of its answer is made.
     spare:    the hold this call would have taken, had it not joined another.
     slot:     the place claimed for an exchange that identical calls may share.
     promised: the idempotency key that the call holds while it runs.
@@ -60,6 +62,7 @@ class Call:
     hit:      the stored answer that was given.
     why:      what a limit's refusal says.
     place:    knows the request again by its bytes.
+    came:     the body as it came, of a request that is known again.
     wav:      the caller wants speech with a WAV header.
     taker:    takes out of the answer the usage that we asked for and the caller did not, or what it may not be told.
     alias:    the name of ours that the caller asked for and that stands for the model.
@@ -94,6 +97,7 @@ class Call:
     gateway_key: str | None = None
     credential: str = ""
     body: bytes = b""
+    decoded: "tuple[bytes, dict[str, Any] | None] | None" = None
     facts: Facts | None = None
     model: str | None = None
     mcp: RpcCall | None = None
@@ -107,6 +111,7 @@ class Call:
     stale: "Entry | None" = None
     hit: "Entry | None" = None
     place: "Place | None" = None
+    came: bytes = b""
     hold: OpenHold | None = None
     spare: OpenHold | None = None
     source: Source | None = None
@@ -149,6 +154,11 @@ class Call:
     def rpc_id(self) -> bytes | None:
         """The caller's JSON-RPC id as it was written."""
         return self.mcp.id if self.mcp else None
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of the body; taken when it is asked for, which it is for few calls."""
+        return (self.facts.digest if self.facts is not None else b"") or sha256(self.body).digest()
 
     @property
     def facts_for_books(self) -> EntryFacts:

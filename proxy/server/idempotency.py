@@ -50,7 +50,7 @@ async def _recalled(call: Call, key: str, parts: Parts) -> web.StreamResponse | 
     if parts.settings.credential is Credential.CALLER:
         # Callers of one team need not know each other here.
         scope = f"{scope}/{call.key_id}"
-    promised = Promised(scope, key, digest_of(call.out.target, call.facts.digest))
+    promised = Promised(scope, key, digest_of(call.out.target, call.digest))
     parts.promises.claim(promised)
     call.promised = promised
     kept = await parts.books.outcome(scope, key)

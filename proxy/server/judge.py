@@ -9,7 +9,7 @@ import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from typing import Final
+from typing import Any, Final
 
 from proxy.core import body
 from proxy.errors import ProxyError
@@ -24,14 +24,11 @@ class Judge:
 
     async def facts(self, raw: bytes, dialect: body.Dialect) -> body.Facts:
         """Facts of a body; raises ProxyError `bad_request`."""
-        return self.at_once(raw, dialect) or await self._elsewhere(raw, dialect)
+        return body.judge(raw, dialect) if len(raw) <= body.LARGE else await self._elsewhere(raw, dialect)
 
-    def at_once(self, raw: bytes, dialect: body.Dialect, digest: bytes | None = None) -> body.Facts | None:
-        """Facts of a small body, None of a large one; raises as `facts` does.
-
-        digest: SHA-256 of it, where it was taken before.
-        """
-        return body.judge(raw, dialect, digest) if len(raw) <= body.LARGE else None
+    def at_once(self, raw: bytes, dialect: body.Dialect) -> tuple[body.Facts, dict[str, Any] | None] | None:
+        """What `body.judged` has of a small body, None of a large one. Raises as `facts` does."""
+        return body.judged(raw, dialect) if len(raw) <= body.LARGE else None
 
     async def _elsewhere(self, raw: bytes, dialect: body.Dialect) -> body.Facts:
         loop = asyncio.get_running_loop()

@@ -75,9 +75,12 @@ def normalise(call: Call, parts: Parts) -> Passed | Coroutine[None, None, Passed
     if kind is None or not (call.body or route.name != "cancel"):
         _make(call, parts, route, b"")
         return None
-    digest = None if call.place is None else call.place[-1]
-    facts = parts.judge.at_once(call.body, kind, digest)
-    return _normalise_large(call, parts, route, kind) if facts is None else _normalised(call, parts, route, facts)
+    judged = parts.judge.at_once(call.body, kind)
+    if judged is None:
+        return _normalise_large(call, parts, route, kind)
+    facts, tree = judged
+    call.decoded = call.body, tree
+    return _normalised(call, parts, route, facts)
 
 
 async def _normalise_large(call: Call, parts: Parts, route: Route, kind: BodyKind) -> Passed:

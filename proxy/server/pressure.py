@@ -65,7 +65,7 @@ def _key(call: Call) -> tuple[object, ...] | None:
     """What makes two requests identical; None for one without a body."""
     if call.facts is None or call.out is None or not call.out.body:
         return None
-    return call.out.target, call.facts.digest, _shaping(call.out)
+    return call.out.target, call.digest, _shaping(call.out)
 
 
 _INDIFFERENT: Final = frozenset({"traceparent", "tracestate", "via"})

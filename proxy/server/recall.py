@@ -5,6 +5,7 @@ from collections.abc import Coroutine
 from functools import cache
 from hashlib import sha256
 from math import inf
+from operator import attrgetter
 from typing import Final
 
 import orjson
@@ -25,12 +26,15 @@ from proxy.server.cache import Caching, Road
 from proxy.server.call import Call
 from proxy.server.exchange import Exchange
 from proxy.server.parts import Parts
-from proxy.server.sources import Keep
+from proxy.server.sources import Keep, not_kept
 from proxy.stores.cache.contract import Entry
 from proxy.units import Credits
 
-Place = tuple[str, str | None, str, tuple[str | None, ...], bytes]
-"""Team, gateway key of the caller, target, header lines that shape an answer, digest of the body."""
+Place = tuple[str, str | None, str, tuple[str | None, ...], int]
+"""Team, gateway key of the caller, target, header lines that shape an answer, hash of the body as it came.
+
+The interpreter's hash is quick and finds a request; that it is the same one is known by the SHA-256 of its body.
+"""
 
 
 _HONOUR, _OFF, _TEAM = Steering.HONOUR, CacheScope.OFF, CacheScope.TEAM
@@ -155,11 +159,13 @@ def caching_of(call: Call, parts: Parts) -> Caching:
     assert call.team is not None
     assert call.match is not None
     team, facts = call.team, call.facts_for_books
+    decoded, call.decoded = call.decoded, None
     obeys = team.cache_control is _HONOUR
     wanted = steer(call.inbound.header("cache-control")) if obeys else FREE
     if team.cache is _OFF or call.out is None:
         return Caching(Decision(False, "policy" if call.out is not None else "route"), steer=wanted)
-    decision = deterministic.decide(facts, call.facts, call.policy.cache, _definition(call, parts))
+    definition = None if call.mcp is None else _definition(call, parts)
+    decision = deterministic.decide(facts, call.facts, call.policy.cache, definition)
     if not decision.may:
         return Caching(decision, steer=wanted)
     is_list = call.mcp is not None and call.mcp.method == LIST
@@ -175,6 +181,8 @@ def caching_of(call: Call, parts: Parts) -> Caching:
         headers=out.headers.values,
         streamed=call.facts is not None and call.facts.stream,
         body=out.body if call.mcp is None else _asked_of_suite(call, parts),
+        # What was made of the body since it was judged is decoded by itself.
+        tree=decoded[1] if decoded is not None and decoded[0] is out.body else None,
         as_it_is=len(out.body) > LARGE,
     )
     return Caching(decision, key, wanted, scope)
@@ -186,7 +194,7 @@ def _remember(call: Call, parts: Parts) -> None:
     same_route = call.facts_for_books.route == call.match.route.name
     if call.place is not None and call.taker is None and same_route and call.facts is not None:
         assert call.caching is not None
-        parts.cache.remember(call.place, Road(call.policy, call.facts, call.caching))
+        parts.cache.remember(call.place, Road(call.policy, call.facts, call.caching, sha256(call.came).digest()))
 
 
 def _definition(call: Call, parts: Parts) -> Definition | None:
@@ -205,15 +213,21 @@ def _asked_of_suite(call: Call, parts: Parts) -> bytes:
 
 def keeper(call: Call, parts: Parts) -> Keep:
     """Stores the answer to a call, when it is one to be stored."""
-    caching, route, model = call.caching, call.route, call.model
+    route, model = call.route, call.model
+    if call.caching is None or not call.caching.key or route is None:
+        return not_kept
+    decision, key, _, scope = call.caching
 
     def keep(exchange: Exchange, body: bytes) -> bool:
         answer = exchange.answer
-        if caching is None or not caching.key or answer is None or route is None:
+        if answer is None:
             return False
         streamed = call.facts is not None and call.facts.stream
         kept, meter = body, exchange.meter
-        headers = {low: value for name, value in answer.headers if (low := name.lower()) in KEPT_HEADERS}
+        headers = {}
+        for name, value in answer.headers:
+            if (low := name.lower()) in KEPT_HEADERS:
+                headers[low] = value
         if call.mcp is not None:
             message = mcp_answers.kept(body, meter, call.mcp.method, streamed=answer.is_stream)
             if message is None:
@@ -226,10 +240,9 @@ def keeper(call: Call, parts: Parts) -> Keep:
         if not deterministic.keepable(route.name, answer.status, meter, kept, is_json=is_json, streamed=streamed):
             return False
         now_s = parts.wall()
-        _, key, _, scope = caching
-        until_s = now_s + caching.decision.ttl_s + caching.decision.stale_if_error_s
-        usage = None if meter is None else meter.usage
-        used = {} if usage is None else {name: count for name in _COUNTED if (count := getattr(usage, name))}
+        until_s = now_s + decision.ttl_s + decision.stale_if_error_s
+        counts = () if meter is None else zip(_COUNTED, _counts(meter.usage), strict=True)
+        used = {name: count for name, count in counts if count}
         paid = exchange.charge.credits
         began_s = time.monotonic()
         # In the order of the fields, as their names would take as long again as all the rest of it.
@@ -247,6 +260,7 @@ KEPT_HEADERS: Final = frozenset({"content-type", "content-disposition", "x-model
 
 _PUT: Final = ("put",)
 _COUNTED: Final = ("input", "output", "reasoning", "cache_read", "cache_write")
+_counts: Final = attrgetter(*_COUNTED)
 
 
 # --- the short way ---
@@ -276,19 +290,26 @@ def at_once(call: Call, parts: Parts) -> web.StreamResponse | None:
         call.gateway_key,
         call.inbound.target,
         tuple([headers.get(name) for name in _shaping(parts.settings.native_segment)]),
-        sha256(call.body).digest(),
+        hash(call.body),
     )
-    entry = remembered(call, parts)
+    call.came = call.body
+    if parts.cache.road(call.place, call.policy) is None:
+        return None
+    digest = sha256(call.body).digest()
+    entry = remembered(call, digest, parts)
     if entry is None:
         return None
-    parts.repeats.keep(sent, call)
+    parts.repeats.keep(sent, call, digest)
     return hits.serve(call, parts, entry)
 
 
-def remembered(call: Call, parts: Parts) -> Entry | None:
-    """The fresh answer in memory to a request whose place was found before under this policy."""
+def remembered(call: Call, digest: bytes, parts: Parts) -> Entry | None:
+    """The fresh answer in memory to a request whose place was found before under this policy.
+
+    digest: SHA-256 of its body.
+    """
     road = parts.cache.road(call.place, call.policy)
-    if road is None or (entry := parts.cache.at_once(road.caching.key)) is None:
+    if road is None or road.digest != digest or (entry := parts.cache.at_once(road.caching.key)) is None:
         return None
     if parts.wall() - entry.stored_s >= road.caching.decision.ttl_s:
         return None

@@ -15,7 +15,7 @@ SEEN_MAX: Final = 512
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What follows from a request's bytes. shaping, digest: as in `recall.Place`."""
+    """What follows from a request's bytes. shaping, hash: as in `recall.Place`; digest: SHA-256 of the body."""
 
     head: Head
     match: Match
@@ -23,6 +23,7 @@ class Seen:
     target: str
     headers: Mapping[str, str]
     shaping: tuple[str | None, ...]
+    hash: int
     digest: bytes
 
 
@@ -36,14 +37,14 @@ class Repeats:
         """What is known of a request."""
         return self._seen.get(sent)
 
-    def keep(self, sent: bytes | None, call: Call) -> None:
+    def keep(self, sent: bytes | None, call: Call, digest: bytes) -> None:
         """Know the request of a call again, where it came in one piece and its connection stays open."""
         inbound = call.inbound
         if sent is None or call.head is None or call.match is None or call.place is None:
             return
         if not inbound.stays_open:
             return
-        _, _, target, shaping, digest = call.place
-        self._seen[sent] = Seen(call.head, call.match, inbound.method, target, inbound.headers, shaping, digest)
+        _, _, target, shaping, number = call.place
+        self._seen[sent] = Seen(call.head, call.match, inbound.method, target, inbound.headers, shaping, number, digest)
         if len(self._seen) > SEEN_MAX:
             self._seen.popitem(last=False)

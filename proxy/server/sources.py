@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from proxy.core.charges import Ending
 from proxy.server.exchange import Exchange
-from proxy.server.spool import FellBehind, Spool
+from proxy.server.spool import FellBehind, Reader, Spool
 from proxy.server.upstream import Answer, Broke, TooSlow, UpstreamFault
 
 _ANSWERED, _CALLER_LEFT = Ending.ANSWERED, Ending.CALLER_LEFT
@@ -90,7 +90,8 @@ Keep = Callable[[Exchange, bytes], bool]
 """Told of a whole answer: True when it is kept for those who ask the same later."""
 
 
-def _not_kept(_exchange: Exchange, _body: bytes) -> bool:
+def not_kept(_exchange: Exchange, _body: bytes) -> bool:
+    """Keeps no answer."""
     return False
 
 
@@ -101,15 +102,16 @@ def _nothing() -> None:
 class Shared:
     """An exchange that several callers may read, with its bytes in a spool for whoever follows.
 
-    As long as its first reader is the only one, it may be read in that reader's own task. With the second, or when the
-    first has left, it has a task of its own, so that there is no reader whose leaving or resting would hurt the others.
+    As long as its first reader is the only one, it may be read in that reader's own task, which has each piece at once
+    and needs no place in the spool. With the second, or when the first has left, it has a task of its own, so that
+    there is no reader whose leaving or resting would hurt the others.
     """
 
     def __init__(
         self,
         exchange: Exchange,
         spool_bytes: int,
-        keep: Keep = _not_kept,
+        keep: Keep = not_kept,
         *,
         alone: bool = False,
         ended: Callable[[], None] = _nothing,
@@ -123,12 +125,15 @@ class Shared:
         self._keep = keep
         self._ended = ended
         self.kept = False
-        self._spool: Final = Spool(spool_bytes)
+        self.spool: Final = Spool(spool_bytes)
         self._head: asyncio.Future[Answer] | None = None
-        self._fault: UpstreamFault | None = None
-        self._is_over = False
-        self._alone = alone
-        self._first: SharedSource | None = None
+        self.fault: UpstreamFault | None = None
+        """What broke the answer, once all pieces are read."""
+        self.is_over = False
+        """Whether nothing more of it will come."""
+        self._alone: Final = alone
+        self.first: SharedSource | None = None
+        """Whose own task is to send the request and to read the answer."""
         self._began: SharedSource | None = None
         self._waits = False
         self._task: asyncio.Task[None] | None = None
@@ -136,22 +141,19 @@ class Shared:
     @property
     def joinable(self) -> bool:
         """True while a newcomer would get every byte."""
-        return self._spool.whole and not self._is_over
+        return self.spool.whole and not self.is_over
 
     @property
     def readers(self) -> int:
         """How many are reading."""
-        return self._spool.readers
+        first = self.first
+        return self.spool.readers + (first is not None and first.place is None and not first.left)
 
     def age_s(self, now_s: float) -> float:
         """How long ago the gateway was asked; `now_s` is the monotonic clock's."""
         return now_s - self.exchange.opened_s if self.exchange.opened_s else 0.0
 
     # --- read by the first reader ---
-
-    def is_read_by(self, reader: "SharedSource") -> bool:
-        """Whether this one's own task is to send the request and to read the answer."""
-        return self._first is reader
 
     async def open(self) -> Answer:
         """Send the request in the first reader's task. Raises UpstreamFault."""
@@ -167,24 +169,26 @@ class Shared:
         self._hand_over()
         return answer
 
-    async def advance(self) -> None:
-        """Take the next piece, or the end, into the spool in the first reader's task."""
+    async def advance(self, first: "SharedSource") -> bytes:
+        """The next piece, or the end, read in the first reader's task. Raises UpstreamFault."""
         self._waits = True
-        fault, piece = None, b""
         try:
             piece = await self.exchange.read()
-        except UpstreamFault as broke:
-            fault = broke
-        except BaseException:
-            self._end()
+        except BaseException as error:
+            self._end(error if isinstance(error, UpstreamFault) else None)
             raise
         finally:
             self._waits = False
-        if piece:
-            self._spool.put(piece)
+        if not piece:
+            self._end()
+            return piece
+        self.spool.put(piece)
+        if first.place is not None:
             self._hand_over()
-        else:
-            self._end(fault)
+            return await first.follow()
+        if first.left:
+            self._go_on()
+        return piece
 
     def end(self, ending: Ending | None) -> None:
         """The first reader reads no more."""
@@ -194,13 +198,19 @@ class Shared:
 
     def _hand_over(self) -> None:
         """Read on in a task of its own where the first reader is not the only one, or not there any more."""
-        first = self._first
-        if first is not None and not self._waits and not self._is_over and (first.left or self._spool.readers > 1):
+        first = self.first
+        if first is not None and not self._waits and (first.left or self.spool.readers > 1):
             self._go_on()
 
     def _go_on(self) -> None:
-        self._first = None
+        self._give_place()
+        self.first = None
         self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def _give_place(self) -> None:
+        """The first reader follows as all others do from now on."""
+        if self.first is not None and self.first.place is None:
+            self.first.place = self.spool.place(stays=not self.first.left)
 
     # --- read in a task of its own ---
 
@@ -210,7 +220,7 @@ class Shared:
             if self.exchange.answer is None:
                 self._tell(await self.exchange.open())
             while piece := await self.exchange.read():
-                await self._spool.write(piece)
+                await self.spool.write(piece)
         except UpstreamFault as broke:
             fault = broke
         finally:
@@ -223,26 +233,24 @@ class Shared:
             self._head.set_result(answer)
 
     def _end(self, fault: UpstreamFault | None = None) -> None:
-        if self._is_over:
+        if self.is_over:
             return
-        self._is_over, self._fault, self._first = True, fault, None
+        exchange = self.exchange
+        self.is_over, self.fault, self.first = True, fault, None
         # It knows the call that knows this exchange: held on to, it would keep all of it until memory is searched.
-        keep, self._keep = self._keep, _not_kept
+        keep, self._keep = self._keep, not_kept
         try:
             # What nobody waited for to its end was not seen to be whole by anybody; who asks next has its own call.
-            if fault is None and self.exchange.ending is _ANSWERED and self._spool.whole:
-                self.kept = keep(self.exchange, self._spool.all)
+            if fault is None and exchange.ending is _ANSWERED and self.spool.whole:
+                self.kept = keep(exchange, self.spool.all)
         finally:
-            self.exchange.end(_CALLER_LEFT)
+            exchange.end(_CALLER_LEFT)
             if self._head is not None and not self._head.done():
                 self._head.set_exception(fault or Broke("the proxy stopped"))
-            self._spool.finish()
-            if self._began is None or self._began.left or not self._may_be_sent_again:
+            self.spool.finish()
+            began, answer = self._began, exchange.answer
+            if began is None or began.left or answer is None or answer.status != _SENT_AGAIN:
                 self._is_left()
-
-    @property
-    def _may_be_sent_again(self) -> bool:
-        return self.exchange.answer is not None and self.exchange.answer.status == _SENT_AGAIN
 
     def _is_left(self) -> None:
         ended, self._ended, self._began = self._ended, _nothing, None
@@ -250,96 +258,90 @@ class Shared:
 
     def join(self) -> "SharedSource":
         """A reader's own view from the first byte; only while `joinable`."""
-        self.exchange.caller_came()
-        source = SharedSource(self, self._spool)
+        source = SharedSource(self)
         if self._began is None and self._task is None:
-            self._began = source
-        if self._alone:
-            self._alone, self._first = False, source
-        elif self._task is None and self._first is None:
-            self._go_on()
-        else:
-            self._hand_over()
+            self._began = self.first = source
+            if not self._alone:
+                self._go_on()
+            return source
+        self.exchange.caller_came()
+        self._give_place()
+        source.place = self.spool.join()
+        self._hand_over()
         return source
 
     async def head(self) -> Answer:
         """The head, the same for all. Raises UpstreamFault."""
         if self.exchange.answer is not None:
             return self.exchange.answer
-        if self._is_over:
-            raise self._fault or Broke("the proxy stopped")
+        if self.is_over:
+            raise self.fault or Broke("the proxy stopped")
         if self._head is None:
             self._head = asyncio.get_running_loop().create_future()
             # A fault nobody is left to hear of must not be reported as forgotten.
             self._head.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(self._head)
 
-    def fault(self) -> UpstreamFault | None:
-        """What broke the answer, once all pieces are read."""
-        return self._fault
-
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing more of it will come."""
-        return self._is_over
-
     def reader_left(self) -> None:
         """A reader gave its place up."""
-        if self._spool.readers == 0:
-            self.exchange.caller_left()
-        self._hand_over()
-        if self._is_over and self._began is not None and self._began.left:
+        if not self.is_over:
+            if self.readers == 0:
+                self.exchange.caller_left()
+            self._hand_over()
+        elif self._began is not None and self._began.left:
             self._is_left()
 
 
 class SharedSource:
-    """One reader of a shared exchange."""
+    """One reader of a shared exchange. place: in its spool; None for who has read all of it so far alone."""
 
-    def __init__(self, shared: Shared, spool: Spool) -> None:
+    __slots__ = ("_shared", "exchange", "left", "place")
+
+    def __init__(self, shared: Shared) -> None:
         self._shared: Final = shared
-        self._spool: Final = spool
-        self._reader: Final = spool.join()
+        self.exchange: Final = shared.exchange
+        self.place: Reader | None = None
         self.left = False
-
-    @property
-    def exchange(self) -> Exchange:
-        return self._shared.exchange
 
     @property
     def kept(self) -> bool:
         """Whether the answer is stored; known once all pieces are read."""
         return self._shared.kept
 
-    async def head(self) -> Answer:
+    def head(self) -> Coroutine[None, None, Answer]:
         """The head, the same for all. Raises UpstreamFault."""
-        if self.exchange.answer is None and self._shared.is_read_by(self):
-            return await self._shared.open()
-        return await self._shared.head()
+        shared = self._shared
+        return shared.open() if shared.first is self and self.exchange.answer is None else shared.head()
 
-    async def read(self) -> bytes:
+    def read(self) -> Coroutine[None, None, bytes]:
         """The next piece, at this reader's pace."""
-        if self._shared.is_read_by(self):
-            await self._shared.advance()
-        try:
-            piece = self._spool.at_once(self._reader)
-            if piece is None:
-                piece = await self._spool.read(self._reader)
-        except FellBehind as behind:
-            if self.left:
-                raise ConnectionResetError("the caller left") from behind
-            raise TooSlow("others waited for this reader as long as they may") from behind
-        if not piece and (fault := self._shared.fault()):
+        shared = self._shared
+        return shared.advance(self) if shared.first is self else self.follow()
+
+    async def follow(self) -> bytes:
+        """The next piece out of the spool."""
+        piece = b""
+        # Who has no place has read it to its end.
+        if self.place is not None:
+            try:
+                piece = await self._shared.spool.read(self.place)
+            except FellBehind as behind:
+                if self.left:
+                    raise ConnectionResetError("the caller left") from behind
+                raise TooSlow("others waited for this reader as long as they may") from behind
+        if not piece and (fault := self._shared.fault):
             raise fault
         return piece
 
     def end(self, ending: Ending | None) -> None:
         """Others may read on."""
-        if self._shared.is_read_by(self):
+        if self._shared.first is self:
             self._shared.end(ending)
 
     def leave(self) -> None:
         """Give the place up; the others go on."""
         if not self.left:
             self.left = True
-            self._spool.leave(self._reader)
+            if self.place is not None:
+                self._shared.spool.leave(self.place)
             self._shared.reader_left()

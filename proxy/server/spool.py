@@ -87,8 +87,10 @@ class Spool:
         """Add a piece, also where the spool is over its bound."""
         self._pieces.append(piece)
         self._size += len(piece)
-        self._let_go()
-        self._wake()
+        if self._size > self._bytes_max:
+            self._let_go()
+        if self._waiting:
+            self._wake()
 
     async def write(self, piece: bytes) -> None:
         """Add a piece, then wait while the spool is over its bound."""
@@ -131,6 +133,15 @@ class Spool:
         self._readers.add(reader)
         return reader
 
+    def place(self, *, stays: bool) -> Reader:
+        """A place of one that was given every piece as it came, and still has the last. stays: it is waited for."""
+        reader = Reader()
+        if end := self._first + len(self._pieces):
+            reader.at, reader.holds = end - 1, True
+        if stays:
+            self._readers.add(reader)
+        return reader
+
     def leave(self, reader: Reader) -> None:
         """Give a place up; the writer no longer waits for it."""
         self._readers.discard(reader)
@@ -139,12 +150,6 @@ class Spool:
 
     async def read(self, reader: Reader) -> bytes:
         """The next piece of a reader, `b""` at the end. Raises FellBehind."""
-        while (piece := self.at_once(reader)) is None:
-            await self._change()
-        return piece
-
-    def at_once(self, reader: Reader) -> bytes | None:
-        """As `read`, None where the piece has to be waited for: a coroutine takes longer than this."""
         if reader.holds:
             # The place moves when the next piece is asked for, so a slow reader holds on to what it is still writing.
             reader.at += 1
@@ -152,10 +157,13 @@ class Spool:
             if self._size > self._bytes_max:
                 self._let_go()
                 self._wake()
-        at = reader.at - self._first
-        if reader.dropped or at < 0:
-            raise FellBehind
-        if at < len(self._pieces):
-            reader.holds = True
-            return self._pieces[at]
-        return b"" if self._finished else None
+        while True:
+            at = reader.at - self._first
+            if reader.dropped or at < 0:
+                raise FellBehind
+            if at < len(self._pieces):
+                reader.holds = True
+                return self._pieces[at]
+            if self._finished:
+                return b""
+            await self._change()

@@ -30,8 +30,8 @@ def answer(sent: bytes, parts: Parts) -> Sequence[bytes]:
     except ProxyError:
         return ()
     assert call.team is not None
-    call.place = (call.team.name, call.gateway_key, seen.target, seen.shaping, seen.digest)
-    entry = recall.remembered(call, parts)
+    call.place = (call.team.name, call.gateway_key, seen.target, seen.shaping, seen.hash)
+    entry = recall.remembered(call, seen.digest, parts)
     if entry is None or entry.status != 200:
         return ()
     headers, body = hits.told(call, parts, entry)

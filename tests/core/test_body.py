@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from proxy.core.body import DEPTH_MAX, Dialect, judge, judge_large
+from proxy.core.body import DEPTH_MAX, Dialect, judge, judge_large, judged
 from proxy.core.jsonrpc import Call
 from proxy.errors import ProxyError
 
@@ -30,6 +30,8 @@ NOT_STRICT = (
     ("nothing",                      b"",                                              "at byte 0"),
     ("no object",                    b"[]",                                            "must be a JSON object"),
     ("text alone",                   b'"a"',                                           "must be a JSON object"),
+    ("a number alone",               b"7",                                             "must be a JSON object"),
+    ("null alone",                   b"null",                                          "must be a JSON object"),
     ("a byte-order mark",            b"\xef\xbb\xbf{}",                                "at byte 0"),
     ("something after the end",      b"{} x",                                          "at byte 3"),
     ("two objects",                  b"{}{}",                                          "at byte 2"),
@@ -200,6 +202,9 @@ FACTS = (
     ({"background": 1},                                             {"background": True}),
     ({"previous_response_id": "resp_1"},                            {"previous_response_id": "resp_1"}),
     ({"tools": [{}, {}], "functions": [{}]},                        {"tools": 3}),
+    ({"functions": [{}, {}]},                                       {"tools": 2}),
+    ({"tools": None, "thinking": None, "reasoning_effort": None},   {"tools": 0, "reasons": False}),
+    ({"reasoning_effort": "high"},                                  {"reasons": True}),
     ({"tools": "x"},                                                {"tools": 0}),
     ({"input": "왜가리", "response_format": "wav"},                  {"characters": 3, "response_format": "wav"}),
     ({"response_format": {"type": "json_schema"}},                  {"response_format": None}),
@@ -246,11 +251,13 @@ def test_the_largest_nonsense_is_refused(body):
     refused(body)
 
 
-def test_a_digest_that_was_taken_before_is_not_taken_again():
-    body = b'{"model":"m","messages":[]}'
-    known = bytes(range(32))
-    assert judge(body, Dialect.CHAT).digest == sha256(body).digest()
-    assert [judge(body, dialect, known).digest for dialect in (Dialect.CHAT, Dialect.RESPONSES)] == [known, known]
+@pytest.mark.parametrize(
+    ("body", "dialect"), [(b'{"model":"m"}', Dialect.CHAT), (b'{"jsonrpc":"2.0","id":1,"method":"ping"}', Dialect.MCP)]
+)
+def test_a_digest_is_taken_where_it_is_asked_for(body, dialect):
+    facts = judge(body, dialect)
+    assert facts.digest == sha256(body).digest()
+    assert judged(body, dialect)[0] == facts._replace(digest=b"")
 
 
 @pytest.mark.parametrize(("asked", "largest"), [((5, 3), 5), ((3, 5), 5), ((0, 3), 3), ((-1, 0), None), ((None, 4), 4)])

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from proxy.core.body import Dialect, judged
 from proxy.core.cachekey import INDIFFERENT, canonical, key_of
 
 SECRET = b"s" * 32
@@ -94,6 +95,25 @@ def test_long_numbers_are_told_apart_by_their_digits():
     assert canonical(b'{"n":0.12345678901234567}') != canonical(b'{"n":0.12345678901234568}')
 
 
+@given(bodies, numbers)
+@example({}, "999999999999999")
+@example({}, "-1000000000000000")
+@example({}, "0.1000000000000000055511151231257827")
+def test_what_the_judge_decoded_gives_the_same_key(body, number):
+    written = b'{"user":"anna","of":%s,"number":[%s]}' % (json.dumps(body).encode(), number.encode())
+    _, tree = judged(written, Dialect.GATEWAY)
+    assert canonical(written, tree) == canonical(written)
+
+
+@pytest.mark.parametrize(
+    ("number", "is_there"),
+    [("0", True), ("0.0", True), ("999999999999999", True), ("9999999999999999", False), ("0.1234567890123456", False)],
+)
+def test_the_judge_hands_on_what_it_decoded_where_no_number_may_have_been_rounded(number, is_there):
+    _, tree = judged(b'{"model":"m","top_p":1.0,"temperature":%s}' % number.encode(), Dialect.CHAT)
+    assert (tree is not None) is is_there
+
+
 def test_digits_in_text_are_no_numbers():
     assert canonical(b'{"a":"12345678901234567890"}') == b'{"a":"12345678901234567890"}'
 
@@ -173,6 +193,10 @@ KEYS = [
 def test_a_key_is_what_it_was_when_files_were_written(change, key):
     for _ in range(2):
         assert key_of(SECRET, **{**GIVEN, **change}).hex() == key
+    body = change.get("body", GIVEN["body"])
+    if body and not change.get("as_it_is"):
+        _, tree = judged(body, Dialect.CHAT)
+        assert key_of(SECRET, **{**GIVEN, **change, "tree": tree}).hex() == key
 
 
 # --- bodies as clients send them ---

@@ -448,6 +448,17 @@ def readers(front):
     return next((slot.shared.readers for slot in slots if slot.shared is not None), 0)
 
 
+async def test_a_request_whose_body_has_the_hash_of_another_is_another(front, gateway):
+    other = orjson.dumps({**SURE, "max_tokens": 77})
+    for _ in range(2):
+        await front.post(PATH, SURE)
+    ((place, road),) = front.running.parts.cache._roads.items()
+    front.running.parts.cache._roads[*place[:4], hash(other)] = road
+    reply = await front.call("POST", PATH, data=other)
+    assert "hit" not in reply.headers["Cache-Status"]
+    assert len(gateway.journal) == 2
+
+
 async def joined(front, gateway, count, body=SURE, already=0):
     """So many calls that wait for one of them, or for one that is there already."""
     calls = [asyncio.create_task(front.post(PATH, body)) for _ in range(count)]

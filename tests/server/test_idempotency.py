@@ -4,8 +4,10 @@ import asyncio
 import contextlib
 import hashlib
 
+import orjson
 import pytest
 
+from proxy.core.body import LARGE
 from proxy.core.idempotency import BODY_MAX
 from proxy.core.policy import KeyRef, Policy, Team
 from proxy.core.riders import Promise
@@ -58,6 +60,17 @@ async def test_a_repeat_gets_the_same_answer_and_the_gateway_one_call(gateway, t
         assert reply.headers["Idempotency-Replayed"] == "true"
         assert reply.headers["X-Sluicegate-Credits"].startswith("charged=0, saved=")
     assert sent(gateway) == 1
+
+
+async def test_what_a_key_was_for_is_told_by_where_it_went_and_every_byte_of_its_body(gateway, tmp_path):
+    """It is compared after a restart, by another release perhaps."""
+    small, large = orjson.dumps(CHAT), orjson.dumps({**CHAT, "user": "x" * LARGE})
+    async with on_disk(gateway, tmp_path) as front:
+        for key, body in (("small", small), ("large", large)):
+            await front.call("POST", "/v1/chat/completions", data=body, headers={"Idempotency-Key": key})
+            kept = await front.running.parts.books.outcome("default", key)
+            asked = b"/v1/gateway/chat/completions/\0" + hashlib.sha256(body).digest()
+            assert kept.promise.digest == hashlib.sha256(asked).hexdigest()
 
 
 async def test_another_request_with_the_same_key_is_refused(gateway, tmp_path):

@@ -477,6 +477,22 @@ async def test_one_reader_of_a_shared_exchange_that_never_reads_stops_nobody(gat
         stuck.close()
 
 
+async def test_an_answer_longer_than_the_spool_is_read_on_when_its_only_caller_has_left(gateway):
+    gateway.set_fault("big", mb=1)
+    gateway.set_fault("slow", gate="head")
+    async with proxied(gateway.url, spool_bytes="64KiB") as front:
+        body = {**CHAT, "temperature": 0, "stream": True, "stream_options": {"include_usage": True}}
+        asked = asyncio.create_task(front.post("/v1/chat/completions", body))
+        await gateway.wait_for_gate("head")
+        asked.cancel()
+        await front.until(lambda: len(front.running.parts.exchanges.readers) == 1)
+        gateway.open_gate("head")
+        await front.running.parts.exchanges.finished()
+        await front.running.parts.books.written()
+        (ending,) = [entry for entry in front.entries if isinstance(entry, Settle)]
+        assert (ending.ending, ending.charge.basis) == (Ending.CALLER_LEFT, Basis.USAGE)
+
+
 async def test_a_stream_ends_for_a_caller_of_an_old_version_that_would_stay(front):
     """It knows the end of what has no length by the end of the connection."""
     body = orjson.dumps({**CHAT, "stream": True})

@@ -103,6 +103,16 @@ def keyed(*names):
     }
 
 
+async def test_a_request_by_another_name_of_its_model_is_known_by_its_own_bytes(gateway):
+    policy = replace(DEFAULT_POLICY, aliases={"fast": CHAT["model"]})
+    async with proxied(gateway.url, policy, wall=lambda: AFTERNOON_S) as front:
+        body = orjson.dumps({**CHAT, "model": "fast", "temperature": 0})
+        sent = request("POST", "/v1/chat/completions", "Content-Type: application/json", body=body)
+        raw, first = await learned(front, sent)
+        assert (await asked(raw, sent)).body == first.body
+        raw.close()
+
+
 async def test_a_key_that_is_no_longer_known_is_refused_and_a_key_that_moves_is_another_team(gateway):
     sent = request("POST", "/v1/chat/completions", "Authorization: Bearer sk-red", body=SURE)
     async with proxied(gateway.url, Policy(keyed("red"), open_team=None), auth="keys") as front:

@@ -94,8 +94,8 @@ class CacheStore(Protocol):
         """The entry of a key, however old."""
         ...
 
-    def put(self, entry: Entry) -> None:
-        """Keep an entry in the place of one with the same key; returns at once."""
+    def put(self, entry: Entry, size: int | None = None) -> None:
+        """Keep an entry in the place of one with the same key; returns at once. size: its own, where it is known."""
         ...
 
     def touch(self, key: bytes, at_s: float) -> None:

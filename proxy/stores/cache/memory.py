@@ -12,6 +12,7 @@ class MemoryCache:
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max: Final = bytes_max
+        self._entry_max: Final = bytes_max // 2
         self._entries: Final[OrderedDict[bytes, Entry]] = OrderedDict()
         self._bytes = 0
         self._evicted = self._expired = 0
@@ -33,13 +34,15 @@ class MemoryCache:
     async def get(self, key: bytes) -> Entry | None:
         return self.at_once(key)
 
-    def put(self, entry: Entry) -> None:
-        self._drop(entry.key)
-        size = entry.size
+    def put(self, entry: Entry, size: int | None = None) -> None:
+        size = entry.size if size is None else size
+        key, entries = entry.key, self._entries
+        if key in entries:
+            self._drop(key)
         # One entry must not push out half of the others.
-        if size > self._bytes_max // 2:
+        if size > self._entry_max:
             return
-        self._entries[entry.key] = entry
+        entries[key] = entry
         self._bytes += size
         while self._bytes > self._bytes_max:
             self._drop(next(iter(self._entries)))

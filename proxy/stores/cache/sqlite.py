@@ -29,14 +29,12 @@ VERSION: Final = 1
 WAITING_BYTES_MAX: Final = 16 * 1024 * 1024
 """Bytes of entries that may wait for their write; more are dropped."""
 
-GATHER_S: Final = 0.1
-"""How long entries gather before they are written: rows that go together change fewer pages of the file."""
+GATHER_S: Final = 0.5
+"""How long entries gather before they are written, unless there are enough of them: rows that go together change fewer
+pages of the file."""
 
-BATCH_MAX: Final = 256
+BATCH_MAX: Final = 64
 """Entries of one statement."""
-
-BATCH_STEP: Final = 32
-"""More than so many entries go out in multiples of it, so that there are few statements, which are known again."""
 
 BATCH_SHARE: Final = 32
 """They are no more than one in so many parts of the bound: room is made before it is known what they will take."""
@@ -101,6 +99,8 @@ class SqliteCache:
     def __init__(self, path: Path, bytes_max: int) -> None:
         self._path: Final = path
         self._bytes_max: Final = bytes_max
+        self._entry_max: Final = bytes_max // 8
+        self._gathered_max: Final = min(bytes_max // BATCH_SHARE, WAITING_BYTES_MAX // 2)
         self._database: aiosqlite.Connection | None = None
         self._waiting: dict[bytes, _Waiting] = {}
         self._waiting_bytes = 0
@@ -232,19 +232,23 @@ class SqliteCache:
 
     # --- writing ---
 
-    def put(self, entry: Entry) -> None:
-        size = entry.size
-        if size > self._bytes_max // 8 or self._waiting_bytes + size > WAITING_BYTES_MAX:
+    def put(self, entry: Entry, size: int | None = None) -> None:
+        size = entry.size if size is None else size
+        waiting_bytes = self._waiting_bytes + size
+        if size > self._entry_max or waiting_bytes > WAITING_BYTES_MAX:
             return
-        key, keys, learning = entry.key, self._keys, self._learning
-        if (replaced := self._waiting.get(key)) is not None:
-            self._waiting_bytes -= replaced[1]
+        key, keys, waiting = entry.key, self._keys, self._waiting
+        if key in waiting:
+            waiting_bytes -= waiting[key][1]
         replaces = keys is None or keys.add(key)
-        if learning is not None:
-            learning.add(key)
-        self._waiting[key] = entry, size, replaces
-        self._waiting_bytes += size
-        self._write_soon()
+        if self._learning is not None:
+            self._learning.add(key)
+        waiting[key] = entry, size, replaces
+        self._waiting_bytes = waiting_bytes
+        if self._gathering is None:
+            self._write_soon()
+        elif len(waiting) >= BATCH_MAX or waiting_bytes > self._gathered_max:
+            self._write_now()
 
     def touch(self, key: bytes, at_s: float) -> None:
         if len(self._touched) < TOUCHES_MAX:
@@ -405,8 +409,11 @@ class SqliteCache:
 
 
 def _count_of(waiting: int) -> int:
-    """How many of so many entries go out together."""
-    return min(waiting - waiting % BATCH_STEP, BATCH_MAX) if waiting > BATCH_STEP else waiting
+    """How many of so many entries go out together: a power of two.
+
+    A statement that is new takes the library three times as long as to write its rows, so there are few of them.
+    """
+    return min(1 << waiting.bit_length() - 1, BATCH_MAX)
 
 
 def _places(values: Sequence[Any]) -> str:
