@@ -27,9 +27,9 @@ from proxy.core.windows import Calendar, Sliding
 from proxy.stores.ledger import archive, reading, schema
 from proxy.stores.ledger.commit import Commit, LedgerUnavailable
 from proxy.stores.ledger.contract import LATER_S, CannotOpen, Entry
+from proxy.stores.ledger.numbers import FactNumbers, Places
 from proxy.stores.ledger.opening import UNCHECKED, make_private, prepare
-from proxy.stores.ledger.places import Places
-from proxy.stores.ledger.rows import Row, facts_of, quarter, riding_in, row, texts, values
+from proxy.stores.ledger.rows import Row, facts_in, facts_of, quarter, riding_in, row, texts, values
 from proxy.units import Credits
 
 _OK: Final = Outcome.OK
@@ -64,6 +64,7 @@ class SqliteLedger:
         self._stale = False
         self._earlier: frozenset[str] | None = None  # open holds of an earlier process; None until the file was read
         self._places = Places({})
+        self._facts = FactNumbers()
         self.projection = Projection(accounts=Accounts(budgets))
 
     @classmethod
@@ -173,10 +174,12 @@ class SqliteLedger:
         if isinstance(given, Rider):
             outcome = projection.ride(given)
             if outcome is _OK:
-                if rows and (both := riding_in(rows[-1], given)) is not None:
-                    rows[-1] = both
+                at = len(rows) - 1
+                facts = self._number(given, None, rows)
+                if at >= 0 and (both := riding_in(rows[at], given, facts)) is not None:
+                    rows[at] = both
                 else:
-                    rows.append(row(given, None))
+                    rows.append(row(given, None, facts))
             return outcome
         step, before, place = given, None, None
         if isinstance(given, Adjust):
@@ -189,8 +192,13 @@ class SqliteLedger:
         if outcome is _OK:
             if isinstance(step, Hold):
                 place = self._places.number(step.place, rows)
-            rows.append(row(step, before, place))
+            rows.append(row(step, before, self._number(step, before, rows), place))
         return outcome
+
+    def _number(self, step: Step, before: HoldState | None, rows: list[Row]) -> int | None:
+        """The number of the facts that a step has in its row."""
+        facts = facts_in(step, before)
+        return None if facts is None else self._facts.number(facts, rows)
 
     async def _commit(self) -> None:
         """Write what is decided, one statement as long as it fits in one, and tell those who wait."""
@@ -244,6 +252,7 @@ class SqliteLedger:
         await self._fill(accounts, now_s)
         projection.spent.update(await self._all(reading.SPENT_BY_TEAM))
         self._places = Places(dict(await self._all(reading.PLACES)))
+        self._facts = FactNumbers(await reading.numbers(self._all))
         held_by_work = {one.hold.id for one in await self.operations()}
         earlier = []
         for hold, at_s, held, *names in await self._all(reading.OPEN_HOLDS):
@@ -332,13 +341,10 @@ class SqliteLedger:
         for place, *names, spent, calls, at_s in await self._all(reading.REBUILT):
             if place != quarter(at_s):
                 problems.append(f"a settlement stands in quarter {place}, its hold in {quarter(at_s)}")
-            where = (place, facts_of(names))
-            was = wanted.get(where, (0, 0))
-            wanted[where] = (was[0] + spent, was[1] + calls)
-        kept = {
-            (place, facts_of(names)): (spent, calls)
-            for place, spent, calls, *names in await self._all(reading.TOTALS_SINCE, 0)
-        }
+            _add(wanted, (place, facts_of(names)), spent, calls)
+        kept: dict[Dimensions, tuple[int, int]] = {}
+        for place, spent, calls, *names in await self._all(reading.TOTALS_SINCE, 0):
+            _add(kept, (place, facts_of(names)), spent, calls)
         problems += [
             f"the total of quarter {place} for team {facts.team} is {kept.get((place, facts))}, its entries add up "
             f"to {wanted.get((place, facts))}"
@@ -364,6 +370,11 @@ class SqliteLedger:
         if self._timer is not None:
             self._timer.cancel()
         await self._database.close()
+
+
+def _add(sums: dict[Dimensions, tuple[int, int]], where: Dimensions, spent: int, calls: int) -> None:
+    was = sums.get(where, (0, 0))
+    sums[where] = (was[0] + spent, was[1] + calls)
 
 
 async def _in_turns(rows: Sequence[Any]) -> AsyncIterator[Any]:
