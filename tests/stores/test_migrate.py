@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from proxy.core.facts import Facts
 from proxy.core.ledger import Hold, Outcome
 from proxy.stores.ledger import schema
 from proxy.stores.ledger.migrate import copy_of
@@ -126,7 +127,10 @@ async def test_entries_and_totals_are_about_what_they_were_about(script, tmp_pat
 async def test_a_turn_that_was_kept_is_still_there(script, tmp_path):
     home = await opened(made(tmp_path, script))
     try:
-        (kept,) = await home.turns(0.0)
+        kept, *others = await home.turns(0.0)
+        assert [(one.turn.id, one.turn.facts) for one in others] == [("f", Facts("red", "k", "models"))] * (
+            script is VERSION_6
+        )
         assert (kept.turn.id, kept.turn.tokens, kept.turn.boot_id) == ("b", 500, "a start")
         assert kept.turn.facts == RED
         assert kept.written is not None

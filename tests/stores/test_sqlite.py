@@ -19,13 +19,13 @@ from proxy.core.holds import OpenHold
 from proxy.core.ledger import Adjust, Expire, Hold, Outcome, Resolve, Settle, Void
 from proxy.core.limits import Budget, drawn
 from proxy.core.operations import Operation
-from proxy.core.riders import Begin, Finish, Learned, Own, Promise, Turn, TurnWritten
+from proxy.core.riders import Begin, Finish, Forget, Learned, Own, Promise, Shelf, Turn, TurnWritten
 from proxy.core.windows import Calendar, Per
 from proxy.stores.ledger.commit import LedgerUnavailable
 from proxy.stores.ledger.numbers import FACTS_MAX
 from proxy.stores.ledger.opening import LOG_BYTES
 from proxy.stores.ledger.rows import values
-from proxy.stores.ledger.schema import ROWS_MAX, WIDTH
+from proxy.stores.ledger.schema import FORGOTTEN_AT_ONCE, ROWS_MAX, WIDTH
 from proxy.stores.ledger.sqlite import ROWS_A_TURN, CannotOpen, SqliteLedger, _in_turns
 from proxy.units import Credits
 from tests.core.test_projection import CRASH, step_of
@@ -593,6 +593,16 @@ def test_statements_are_few_and_hardly_longer_than_what_they_write():
     assert all(count <= size <= count * 5 / 4 for count, (size, _) in sizes.items())
     assert all(len(given) == size * (1 + WIDTH) for size, given in sizes.values())
     assert len({size for size, _ in sizes.values()}) <= 40
+
+
+async def test_the_oldest_turns_are_let_go_of_first_and_some_at_a_time(tmp_path):
+    home = await reopened(tmp_path / "ledger.db", ())
+    ids = [f"{number:04}" for number in range(2 * FORGOTTEN_AT_ONCE)]
+    await home.apply([Turn(name, RED, False, False, 0, NOW_S, "boot", 1.0) for name in ids])
+    for left in (ids[FORGOTTEN_AT_ONCE:], []):
+        await home.apply([Forget(Shelf.TURNS, NOW_S + 1)])
+        assert [kept.turn.id for kept in await home.turns(0.0)] == left
+    await home.close()
 
 
 async def test_more_rows_than_one_statement_takes_are_all_written(tmp_path):

@@ -1,4 +1,4 @@
--- A file as version 6 wrote it: the tables of version 5, with the rows that a call is made of two in one.
+-- A file as version 6 wrote it: what version 5 had, with a turn of a call that holds nothing.
 CREATE TABLE entries (
         id INTEGER PRIMARY KEY,
         kind TEXT NOT NULL CHECK (kind IN ('hold', 'settle', 'void', 'expire', 'resolve', 'adjust')),
@@ -72,6 +72,7 @@ CREATE TABLE turns (
         written_s REAL, written_boot_s REAL
     ) STRICT;
 INSERT INTO "turns" VALUES('b','red','k','chat','m','','','','',1,1,500,1000000.0,'a start',50.0,1000001.0,51.0);
+INSERT INTO "turns" VALUES('f','red','k','models','','','','','',0,0,0,1000002.0,'a start',52.0,NULL,NULL);
 CREATE UNIQUE INDEX one_hold ON entries (hold) WHERE kind IN ('hold', 'adjust');
 CREATE UNIQUE INDEX one_ending ON entries (hold) WHERE kind IN ('settle', 'void');
 CREATE UNIQUE INDEX one_expiry ON entries (hold) WHERE kind = 'expire';
