@@ -569,7 +569,7 @@ async def test_steps_of_one_call_are_written_the_same_together_and_one_by_one(tm
         # Of two calls, or the other way round: nothing to put together.
         [Hold("c", RED, 1, NOW_S), Turn("d", RED, False, True, 0, NOW_S, "boot", 1.0)],
         [TurnWritten("d", NOW_S, 2.0), settle("c", 1)],
-        [Hold("e", RED, 1, NOW_S), Turn("e", BLUE, False, True, 0, NOW_S, "boot", 1.0)],
+        [Hold("e", RED, 1, NOW_S), Turn("e", BLUE, False, True, 0, NOW_S, "boot", 1.0, "e")],
         [settle("e", 1), TurnWritten("e", NOW_S, 2.0), Learned("chat", "m", 300, 1, NOW_S)],
         [Hold("f", RED, 1, NOW_S), Hold("g", RED, 1, NOW_S), Turn("g", RED, True, True, 3, NOW_S, "boot", 1.0, "g")],
         [settle("f", 1), TurnWritten("g", NOW_S, 2.0)],

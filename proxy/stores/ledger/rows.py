@@ -51,20 +51,6 @@ def values(rows: Sequence[Row]) -> tuple[int, list[Any]]:
     return count, flat + list(_NO_ROW) * (count - len(rows))
 
 
-def riding_in(last: Row, step: Rider, facts: int | None) -> Row | None:
-    """The row of a step that has the row before it in it, None where the two do not belong together: the turn of a
-    call rides in the row of its hold, and the end of the turn in that of its settlement.
-
-    facts: the number of those of a turn.
-    """
-    if isinstance(step, Turn):
-        if last[0] == "hold" and last[1] == step.id and last[3] == facts:
-            return (ADMITTED, *last[1:], *_counts(step))
-    elif isinstance(step, TurnWritten) and last[0] == "settle" and last[1] == step.id:
-        return (ENDED, *last[1:], step.at_s, step.boot_s)
-    return None
-
-
 def quarter(at_s: float) -> int:
     """The quarter of an hour an instant falls into."""
     return int(at_s // QUARTER_S)
@@ -97,22 +83,35 @@ def facts_in(step: Step, before: HoldState | None) -> Facts | None:
     return before.facts if before is not None and isinstance(step, Settle | Resolve) else None
 
 
-def row(step: Step, before: HoldState | None, facts: int | Facts | None, place: int | None = None) -> Row:
-    """The row of a step that was taken.
+def held(step: Hold, at_s: float, facts: Any, place: int | None, turn: Turn | None) -> Row:
+    """The row of a hold that was taken at an instant, and of its turn.
 
-    before: its hold as it was.      facts: those that are in it, by their number, or themselves if it stays in memory.
-    place:  the number of the place where the price of a hold stands.
+    facts: their number, or themselves if the row stays in memory.      place: the number of where its price stands.
     """
+    if turn is None:
+        return ("hold", step.hold, at_s, facts, step.credits, place)
+    return (ADMITTED, step.hold, at_s, facts, step.credits, place, *_counts(turn))
+
+
+def settled(step: Settle, before: HoldState, facts: Any, written: TurnWritten | None) -> Row:
+    """The row of a settlement, and of the end of the call's turn. before: its hold as it was."""
+    hold, (credits_, basis, calls, uncertain), ending, at_s = step
+    place, doubt, on, how = quarter(before.at_s), 1 if uncertain else 0, WORD[basis], WORD[ending]
+    if written is None:
+        return ("settle", hold, at_s, facts, credits_, place, calls, on, how, doubt)
+    return (ENDED, hold, at_s, facts, credits_, place, calls, on, how, doubt, written.at_s, written.boot_s)
+
+
+def row(step: Step, before: HoldState | None, facts: Any) -> Row:
+    """The row of a step that was taken. before: its hold as it was. facts: as `facts_in` says, as in `held`."""
     match step:
         case Rider():
             return _riding(step, facts)
         case Hold():
-            return ("hold", step.hold, step.at_s, facts, step.credits, place)
+            return held(step, step.at_s, facts, None, None)
         case Settle():
             assert before is not None
-            hold, (credits_, basis, calls, uncertain), ending, at_s = step
-            said = (credits_, quarter(before.at_s), calls, WORD[basis], WORD[ending], 1 if uncertain else 0)
-            return ("settle", hold, at_s, facts, *said)
+            return settled(step, before, facts, None)
         case Void():
             return ("void", step.hold, step.at_s, WORD[step.ending], int(step.uncertain))
         case Expire():
@@ -135,7 +134,7 @@ def _counts(turn: Turn) -> tuple[Any, ...]:
     return (1 if reserves else 0, 1 if spends else 0, tokens, at_s, boot_id, boot_s)
 
 
-def _riding(step: Rider, facts: int | Facts | None) -> Row:
+def _riding(step: Rider, facts: Any) -> Row:
     match step:
         case Turn():
             return ("turn", step.id, facts, *_counts(step))

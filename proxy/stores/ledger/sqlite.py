@@ -17,11 +17,11 @@ import aiosqlite
 
 from proxy.core.accounts import Accounts
 from proxy.core.facts import Facts
-from proxy.core.ledger import Adjust, Hold, HoldState, Outcome, Phase, Step
+from proxy.core.ledger import Adjust, Hold, HoldState, Outcome, Phase, Settle, Step
 from proxy.core.limits import Budget
 from proxy.core.operations import Operation
 from proxy.core.projection import Projection
-from proxy.core.riders import KeptKey, KeptOutcome, KeptOwner, KeptTurn, Learned, Rider
+from proxy.core.riders import KeptKey, KeptOutcome, KeptOwner, KeptTurn, Learned, Rider, Turn, TurnWritten
 from proxy.core.spending import Total
 from proxy.core.windows import Calendar, Sliding
 from proxy.stores.ledger import archive, reading, schema
@@ -29,7 +29,7 @@ from proxy.stores.ledger.commit import Commit, LedgerUnavailable
 from proxy.stores.ledger.contract import LATER_S, CannotOpen, Entry
 from proxy.stores.ledger.numbers import FactNumbers, Places
 from proxy.stores.ledger.opening import UNCHECKED, make_private, prepare
-from proxy.stores.ledger.rows import Row, facts_in, facts_of, quarter, riding_in, row, texts, values
+from proxy.stores.ledger.rows import Row, facts_in, facts_of, held, quarter, row, settled, texts, values
 from proxy.units import Credits
 
 _OK: Final = Outcome.OK
@@ -165,40 +165,66 @@ class SqliteLedger:
         """Judge each step in memory, and make the rows of those that were taken."""
         for commit in batch:
             rows: list[Row] = []
-            outcomes = [self._take(step, rows) for step in commit.steps]
-            self._later.append((rows, commit, outcomes))
+            self._later.append((rows, commit, self._judge(commit.steps, rows)))
 
-    def _take(self, given: Step, rows: list[Row]) -> Outcome:
-        """Judge one step; its row goes to the others where it was taken."""
+    def _judge(self, steps: Sequence[Step], rows: list[Row]) -> list[Outcome]:
+        """Judge steps that came together, nearly always a hold with its turn or a settlement with the turn's end.
+
+        Each of the two has one row with both in it; what comes with them has rows of its own.
+        """
+        outcomes: list[Outcome] = []
+        if len(steps) > 1:
+            first, second = steps[0], steps[1]
+            if isinstance(first, Hold):
+                if isinstance(second, Turn) and second.id == second.hold == first.hold and second.facts == first.facts:
+                    outcomes.append(self._hold(first, second, rows))
+            elif isinstance(first, Settle) and isinstance(second, TurnWritten) and second.id == first.hold:
+                outcomes.append(self._settle(first, second, rows))
+            if outcomes and outcomes[0] is _OK:
+                outcomes.append(_OK)
+        if len(outcomes) < len(steps):
+            outcomes += [self._take(step, rows) for step in steps[len(outcomes) :]]
+        return outcomes
+
+    def _hold(self, step: Hold, turn: Turn | None, rows: list[Row]) -> Outcome:
+        """Judge a hold; its row has its turn in it, where one is given."""
         projection = self.projection
-        if isinstance(given, Rider):
-            outcome = projection.ride(given)
-            if outcome is _OK:
-                at = len(rows) - 1
-                facts = self._number(given, None, rows)
-                if at >= 0 and (both := riding_in(rows[at], given, facts)) is not None:
-                    rows[at] = both
-                else:
-                    rows.append(row(given, None, facts))
-            return outcome
-        step, before, place = given, None, None
-        if isinstance(given, Adjust):
-            step = projection.dated(given)
-            outcome = projection.apply(step)
-        else:
-            step = projection.dated(given) if isinstance(given, Hold) else given
-            before = projection.known(given.hold)
-            outcome = projection.take(step, before)
+        # Money is never dated before money that moved earlier, as `Projection.dated` says.
+        at_s = projection.accounts.dated(step.at_s)
+        outcome = projection.hold(step, at_s)
         if outcome is _OK:
-            if isinstance(step, Hold):
-                place = self._places.number(step.place, rows)
-            rows.append(row(step, before, self._number(step, before, rows), place))
+            facts, place = self._facts.number(step.facts, rows), self._places.number(step.place, rows)
+            rows.append(held(step, at_s, facts, place, turn))
         return outcome
 
-    def _number(self, step: Step, before: HoldState | None, rows: list[Row]) -> int | None:
-        """The number of the facts that a step has in its row."""
-        facts = facts_in(step, before)
-        return None if facts is None else self._facts.number(facts, rows)
+    def _settle(self, step: Settle, written: TurnWritten | None, rows: list[Row]) -> Outcome:
+        """Judge a settlement; its row has the end of the call's turn in it, where it is given."""
+        before = self.projection.known(step.hold)
+        outcome = self.projection.end(step, before)
+        if outcome is _OK:
+            assert before is not None
+            rows.append(settled(step, before, self._facts.number(before.facts, rows), written))
+        return outcome
+
+    def _take(self, step: Step, rows: list[Row]) -> Outcome:
+        """Judge one step; its row goes to the others where it was taken."""
+        if isinstance(step, Hold):
+            return self._hold(step, None, rows)
+        if isinstance(step, Settle):
+            return self._settle(step, None, rows)
+        before = None
+        if isinstance(step, Rider):
+            outcome = self.projection.ride(step)
+        elif isinstance(step, Adjust):
+            step = self.projection.dated(step)
+            outcome = self.projection.apply(step)
+        else:
+            before = self.projection.known(step.hold)
+            outcome = self.projection.end(step, before)
+        if outcome is _OK:
+            facts = facts_in(step, before)
+            rows.append(row(step, before, None if facts is None else self._facts.number(facts, rows)))
+        return outcome
 
     async def _commit(self) -> None:
         """Write what is decided, one statement as long as it fits in one, and tell those who wait."""
@@ -255,10 +281,10 @@ class SqliteLedger:
         self._facts = FactNumbers(await reading.numbers(self._all))
         held_by_work = {one.hold.id for one in await self.operations()}
         earlier = []
-        for hold, at_s, held, *names in await self._all(reading.OPEN_HOLDS):
+        for hold, at_s, amount, *names in await self._all(reading.OPEN_HOLDS):
             of_earlier = self._earlier is None or hold in self._earlier
             doubt = of_earlier and hold not in held_by_work
-            projection.reopen(hold, HoldState(facts_of(names), Phase.HELD, Credits(held), at_s, doubt=doubt))
+            projection.reopen(hold, HoldState(facts_of(names), Phase.HELD, Credits(amount), at_s, doubt=doubt))
             if doubt or hold in held_by_work:
                 # Nobody waits for it to end: it runs for hours, or nobody is left who would end it.
                 accounts.lasts(hold, doubted=doubt)
