@@ -84,15 +84,20 @@ def fill(path: Path, entries: int, teams: int, now_s: float) -> None:
         books.execute("BEGIN")
         for name, _ in indexes:
             books.execute(f"DROP INDEX {name}")
+        books.execute(
+            f"""
+            WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < {keys})
+            INSERT INTO facts ({schema.FACT_NAMES})
+            SELECT 'team-' || (n / {KEYS}), 'key-' || n, 'chat', 'bench-small', '', '', '', '' FROM numbers
+            """
+        )
         rows = f"""
             WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < {holds}),
             calls AS (
-                SELECT n, {now_s} - {DAYS * 86400} + n * {step_s} AS at_s,
-                    'team-' || (n * 7919 % {keys} / {KEYS}) AS team, 'key-' || (n * 7919 % {keys}) AS key
-                FROM numbers
+                SELECT n, {now_s} - {DAYS * 86400} + n * {step_s} AS at_s, n * 7919 % {keys} + 1 AS facts FROM numbers
             ), kinds (kind) AS (VALUES ('hold'), ('settle'))
-            INSERT INTO entries (id, kind, hold, at_s, team, key, route, model, credits, calls, basis, ending, quarter)
-            SELECT 2 * n + (kind = 'settle') + 1, kind, printf('%032x', n), at_s, team, key, 'chat', 'bench-small',
+            INSERT INTO entries (id, kind, hold, at_s, facts, credits, calls, basis, ending, quarter)
+            SELECT 2 * n + (kind = 'settle') + 1, kind, printf('%032x', n), at_s, facts,
                 CASE kind WHEN 'hold' THEN 5000 ELSE 2000 END, 0, CASE kind WHEN 'hold' THEN '' ELSE 'usage' END,
                 CASE kind WHEN 'hold' THEN '' ELSE 'answered' END,
                 CASE kind WHEN 'hold' THEN NULL ELSE CAST(at_s / {QUARTER_S} AS INTEGER) END
@@ -100,9 +105,8 @@ def fill(path: Path, entries: int, teams: int, now_s: float) -> None:
         """
         books.execute(rows)
         books.execute(
-            f"INSERT INTO totals (quarter, {schema.FACT_NAMES}, credits, calls) "
-            f"SELECT quarter, {schema.FACT_NAMES}, sum(credits), sum(calls) FROM entries WHERE kind = 'settle' "
-            f"GROUP BY quarter, {schema.FACT_NAMES}"
+            "INSERT INTO totals SELECT quarter, facts, sum(credits), sum(calls) FROM entries WHERE kind = 'settle' "
+            "GROUP BY quarter, facts"
         )
         for _, sql in indexes:
             books.execute(sql)

@@ -31,7 +31,7 @@ class Accounts:
         self.promised: Final[dict[str, tuple[Facts, int, Sequence[Account]]]] = {}
         """What calls were let go for, by hold."""
         self._crossed: Final[deque[Crossed]] = deque(maxlen=CROSSED_MAX)
-        self._flowed: Final[dict[tuple[str, tuple[str, ...]], int]] = {}
+        self._flowed: Final[dict[Account, int]] = {}
 
     def dated(self, at_s: float) -> float:
         """The instant that what happens now is dated: the latest one known, where a clock has stepped back."""
@@ -129,15 +129,15 @@ class Accounts:
         self._book(hold, self._drawings.of(facts, at_s), amount, at_s)
 
     def _book(self, hold: str, accounts: Sequence[Account], amount: int, at_s: float) -> None:
+        if not accounts:
+            return
         now_s = self._drawings.now_s
-        places = []
+        places = self._holds[hold] = []
         for account in accounts:
             drawing = Drawn(at_s, amount)
             if account.enter(drawing, now_s):
                 account.held += amount
             places.append((account, drawing))
-        if places:
-            self._holds[hold] = places
 
     def lasts(self, hold: str, *, doubted: bool = False) -> None:
         """The hold belongs to an operation from now on; doubted: to nobody, until somebody says what it cost."""
@@ -151,8 +151,7 @@ class Accounts:
                 continue
             account.end(drawing, charged)
             if charged:
-                place = (account.budget.name, account.group)
-                self._flowed[place] = self._flowed.get(place, 0) + charged
+                self._flowed[account] = self._flowed.get(account, 0) + charged
             if account.marks:
                 self._crossed.extend(account.pass_marks())
 
@@ -182,7 +181,10 @@ class Accounts:
 
     def flowed(self) -> dict[tuple[str, tuple[str, ...]], int]:
         """What holds came to since this was last asked, by budget and group, in units of 1e-8 credit."""
-        found = dict(self._flowed)
+        found: dict[tuple[str, tuple[str, ...]], int] = {}
+        for account, amount in self._flowed.items():
+            place = (account.budget.name, account.group)
+            found[place] = found.get(place, 0) + amount
         self._flowed.clear()
         return found
 

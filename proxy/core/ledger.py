@@ -147,9 +147,6 @@ class Outcome(Enum):
     NOT_IN_DOUBT = "not_in_doubt"
 
 
-_OK, _HELD = Outcome.OK, Phase.HELD
-
-
 class HoldState(NamedTuple):
     """One hold as its entries left it.
 
@@ -164,25 +161,18 @@ class HoldState(NamedTuple):
     doubt: bool = False
 
 
-def move(state: HoldState | None, step: Hold | Settle | Void | Expire | Resolve) -> tuple[HoldState | None, Outcome]:
-    """The state of a hold after one step, and the step's outcome; a step that does not fit changes nothing."""
-    if isinstance(step, Hold):
-        if state is not None:
-            return state, Outcome.DUPLICATE_HOLD
-        return HoldState(step.facts, _HELD, step.credits, step.at_s), _OK
-    if state is None:
-        return None, Outcome.NO_SUCH_HOLD
-    after = NEXT[state.phase].get(MOVE[type(step)])
+def move(state: HoldState, step: Settle | Void | Expire | Resolve) -> HoldState | Outcome:
+    """A hold as a step leaves it, or what is said of a step that does not fit."""
+    facts, phase, held, at_s, charged, doubt = state
+    after = NEXT[phase].get(MOVE[type(step)])
     if after is None:
-        return state, Outcome.ALREADY_RESOLVED
-    charged, doubt = state.charged, state.doubt
-    match step:
-        case Settle():
-            charged, doubt = step.charge.credits, step.charge.uncertain
-        case Void():
-            doubt = step.uncertain
-        case Resolve() if state.doubt:
-            charged, doubt = step.credits, False
-        case Resolve():
-            return state, Outcome.NOT_IN_DOUBT
-    return HoldState(state.facts, after, state.held, state.at_s, charged, doubt), _OK
+        return Outcome.ALREADY_RESOLVED
+    if isinstance(step, Settle):
+        charged, _, _, doubt = step.charge
+    elif isinstance(step, Void):
+        doubt = step.uncertain
+    elif isinstance(step, Resolve):
+        if not doubt:
+            return Outcome.NOT_IN_DOUBT
+        charged, doubt = step.credits, False
+    return HoldState(facts, after, held, at_s, charged, doubt)

@@ -12,7 +12,7 @@ from proxy.core.ledger import Adjust, Expire, Hold, HoldState, Outcome, Phase, R
 from proxy.core.riders import Promise, Rider, Turn
 from proxy.units import Credits
 
-_OK, _OVER_BUDGET, _HELD = Outcome.OK, Outcome.OVER_BUDGET, Phase.HELD
+_OK, _HELD = Outcome.OK, Phase.HELD
 """Bound once: looking a member up in its enum takes as long as a call, and every request does."""
 
 _OF_A_HOLD: Final = (Turn, Promise)
@@ -95,34 +95,41 @@ class Projection:
             return self.ride(step)
         if isinstance(step, Adjust):
             return self._adjust(step)
-        return self.take(step, self.known(step.hold))
-
-    def take(self, step: Hold | Settle | Void | Expire | Resolve, before: HoldState | None) -> Outcome:
-        """Take one step of a hold. before: what is `known` of it."""
-        after, outcome = move(before, step)
-        if outcome is not _OK or after is None:
-            return outcome
         if isinstance(step, Hold):
-            if not self.accounts.take(step.hold, step.facts, step.credits, step.at_s):
-                return _OVER_BUDGET
-        elif before is not None and before.phase is not _HELD:
-            self.accounts.spent(after.facts, after.charged - before.charged, after.at_s)
+            return self.hold(step, step.at_s)
+        return self.end(step, self.known(step.hold))
+
+    def hold(self, step: Hold, at_s: float) -> Outcome:
+        """Take a hold at an instant, that of the step or a later one."""
+        name, facts, amount, _, _ = step
+        if self.known(name) is not None:
+            return Outcome.DUPLICATE_HOLD
+        if not self.accounts.take(name, facts, amount, at_s):
+            return Outcome.OVER_BUDGET
+        self.holds[name] = HoldState(facts, _HELD, amount, at_s)
+        self.held[facts.team] = self.held.get(facts.team, 0) + amount
+        return _OK
+
+    def end(self, step: Settle | Void | Expire | Resolve, before: HoldState | None) -> Outcome:
+        """Take a step that ends a hold, or comes after its end. before: what is `known` of it."""
+        if before is None:
+            return Outcome.NO_SUCH_HOLD
+        after = move(before, step)
+        if not isinstance(after, HoldState):
+            return after
+        hold, facts, charged = step.hold, after.facts, after.charged
+        team, added = facts.team, charged - before.charged
+        if before.phase is _HELD:
+            self.accounts.end(hold, charged)
+            del self.holds[hold]
+            self.held[team] -= before.held
         else:
-            self.accounts.end(step.hold, after.charged)
-        facts, phase, held, _, charged, _ = after
-        team, hold = facts.team, step.hold
-        was_held = before.held if before is not None and before.phase is _HELD else 0
-        was_charged = before.charged if before is not None else 0
-        self.spent[team] = self.spent.get(team, 0) + charged - was_charged
-        self.held[team] = self.held.get(team, 0) + (held if phase is _HELD else 0) - was_held
-        if phase is _HELD:
-            self.holds[hold] = after
-        else:
-            self.holds.pop(hold, None)
-            self.remember(hold, after)
-            if isinstance(step, Settle):
-                self.calls += step.charge.calls
-        return outcome
+            self.accounts.spent(facts, added, after.at_s)
+        self.spent[team] = self.spent.get(team, 0) + added
+        self.remember(hold, after)
+        if isinstance(step, Settle):
+            self.calls += step.charge.calls
+        return _OK
 
     def ride(self, step: Rider) -> Outcome:
         """Rows ride along, but what belongs to a hold is not taken without it."""

@@ -473,3 +473,13 @@ def test_a_hold_is_booked_whole_where_it_fits_with_what_it_was_promised_and_not_
     assert [accounts.used(budget, (), 62.0) for budget in accounts.budgets] == [(0, 100), (0, 40)]
     accounts.end("last", 200)
     assert accounts.take("free, too", facts(), 0, 63.0), "although more is spent than there was"
+
+
+def test_what_flowed_in_two_windows_of_a_budget_is_one_sum():
+    accounts = Accounts([Budget("day", 100, DAY)])
+    for name, at_s in (("yesterday", DAY_S - 1), ("today", DAY_S)):
+        assert accounts.take(name, facts(), 20, at_s)
+    accounts.end("yesterday", 3)
+    accounts.end("today", 4)
+    assert accounts.flowed() == {("day", ()): 7}
+    assert accounts.flowed() == {}

@@ -14,7 +14,10 @@ from pathlib import Path
 from typing import Any, Final
 
 CREDIT: Final = 10**8
-ENTRIES: Final = "SELECT id, kind, hold, team, credits, reason, at_s, ending FROM entries ORDER BY id"
+ENTRIES: Final = """
+    SELECT entries.id, kind, hold, coalesce(team, ''), credits, reason, at_s, ending
+    FROM entries LEFT JOIN facts ON facts.id = entries.facts ORDER BY entries.id
+"""
 
 
 @dataclass

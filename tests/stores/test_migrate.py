@@ -6,16 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from proxy.core.facts import Facts
 from proxy.core.ledger import Hold, Outcome
 from proxy.stores.ledger import schema
 from proxy.stores.ledger.migrate import copy_of
+from proxy.stores.ledger.rows import texts
 from proxy.stores.ledger.sqlite import CannotOpen, SqliteLedger
 from tests.stores.test_contract import BUDGETS, NOW_S, RED
 from tests.stores.test_sqlite import figures, settle
 
 ALL = [(Path(__file__).parent / f"version{number}.sql").read_text() for number in range(1, schema.VERSION)]
 VERSION_1, *LATER = ALL
-VERSION_4, VERSION_5 = LATER[2:]
+VERSION_4, VERSION_5, VERSION_6 = LATER[2:]
 
 
 def made(folder, script):
@@ -107,11 +109,30 @@ async def test_what_version_4_kept_beside_the_entries_is_still_there(tmp_path):
         await home.close()
 
 
-async def test_a_turn_that_version_5_kept_is_still_there(tmp_path):
-    home = await opened(made(tmp_path, VERSION_5))
+@pytest.mark.parametrize("script", ALL, ids=range(1, schema.VERSION))
+async def test_entries_and_totals_are_about_what_they_were_about(script, tmp_path):
+    path = made(tmp_path, script)
+    about = asked(path, f"SELECT id, {schema.FACT_NAMES} FROM entries ORDER BY id")
+    totals = asked(path, f"SELECT quarter * 900, credits, calls, {schema.FACT_NAMES} FROM totals")
+    home = await opened(path)
     try:
-        (kept,) = await home.turns(0.0)
+        assert [tuple(one[name] for name in ("id", *schema.FACTS)) for one in await home.entry_page(0, 100)] == about
+        told = [(one.begun_s, one.credits, one.calls, *texts(one.facts)) for one in await home.totals(0.0)]
+        assert sorted(told) == sorted(totals)
+    finally:
+        await home.close()
+
+
+@pytest.mark.parametrize("script", [VERSION_5, VERSION_6], ids=[5, 6])
+async def test_a_turn_that_was_kept_is_still_there(script, tmp_path):
+    home = await opened(made(tmp_path, script))
+    try:
+        kept, *others = await home.turns(0.0)
+        assert [(one.turn.id, one.turn.facts) for one in others] == [("f", Facts("red", "k", "models"))] * (
+            script is VERSION_6
+        )
         assert (kept.turn.id, kept.turn.tokens, kept.turn.boot_id) == ("b", 500, "a start")
+        assert kept.turn.facts == RED
         assert kept.written is not None
         assert kept.written.boot_s == 51.0
     finally:

@@ -112,6 +112,23 @@ async def test_what_rides_with_a_hold_is_not_taken_without_it(place):
     assert await home.outcome("red", "once") is None
 
 
+async def test_what_rides_with_the_rows_of_a_call_is_judged_by_itself(place):
+    """A turn is in the row of its hold, and its end in that of the settlement, only where that was taken."""
+    home = await place()
+    turn = TURN._replace(id="a")
+    over = [Outcome.OVER_BUDGET, Outcome.NO_SUCH_HOLD]
+    assert await home.apply([Hold("z", RED, 75, NOW_S)]) == [Outcome.OK]
+    assert await home.apply([Hold("a", RED, 60, NOW_S), turn]) == over
+    assert await home.turns(0.0) == []
+    assert await home.apply([Hold("a", RED, 1, NOW_S), turn]) == [Outcome.OK] * 2
+    charge = Charge(1, Basis.USAGE, 1)
+    assert await home.apply([Settle("a", charge, Ending.ANSWERED, NOW_S)]) == [Outcome.OK]
+    late = [Settle("a", charge, Ending.ANSWERED, NOW_S), TurnWritten("a", NOW_S + 1, 101.0)]
+    assert await home.apply(late) == [Outcome.ALREADY_RESOLVED, Outcome.OK]
+    home = await place()
+    assert [one.written for one in await home.turns(0.0)] == [late[1]]
+
+
 async def test_keys_are_kept_and_the_earliest_revocation_counts(place):
     home = await place()
     key, other = (

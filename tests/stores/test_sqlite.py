@@ -19,12 +19,13 @@ from proxy.core.holds import OpenHold
 from proxy.core.ledger import Adjust, Expire, Hold, Outcome, Resolve, Settle, Void
 from proxy.core.limits import Budget, drawn
 from proxy.core.operations import Operation
-from proxy.core.riders import Begin, Finish, Learned, Own, Promise, Turn, TurnWritten
+from proxy.core.riders import Begin, Finish, Forget, Learned, Own, Promise, Shelf, Turn, TurnWritten
 from proxy.core.windows import Calendar, Per
 from proxy.stores.ledger.commit import LedgerUnavailable
+from proxy.stores.ledger.numbers import FACTS_MAX
 from proxy.stores.ledger.opening import LOG_BYTES
 from proxy.stores.ledger.rows import values
-from proxy.stores.ledger.schema import ROWS_MAX, WIDTH
+from proxy.stores.ledger.schema import FORGOTTEN_AT_ONCE, ROWS_MAX, WIDTH
 from proxy.stores.ledger.sqlite import ROWS_A_TURN, CannotOpen, SqliteLedger, _in_turns
 from proxy.units import Credits
 from tests.core.test_projection import CRASH, step_of
@@ -160,6 +161,50 @@ async def test_a_place_whose_commit_failed_is_written_with_the_next_hold_that_na
         assert [(one["hold"], one["place"]) for one in await home.entry_page(0, 9)] == [("b", "team.yaml:7:5")]
     finally:
         await home.close()
+
+
+async def test_facts_are_written_once_and_known_after_a_restart(tmp_path):
+    for number in range(2):
+        home = await reopened(tmp_path / "ledger.db", ())
+        await home.apply(
+            [Hold(f"a{number}", RED, 1, NOW_S), Hold(f"b{number}", BLUE, 1, NOW_S), settle(f"a{number}", 1)]
+        )
+        assert await home._all("SELECT id, team FROM facts ORDER BY id") == [(1, "red"), (2, "blue")]
+        await home.close()
+
+
+async def test_facts_whose_commit_failed_are_written_with_the_next_row_that_has_them(tmp_path):
+    home = await reopened(tmp_path / "ledger.db", ())
+    try:
+        await home._database.execute_fetchall("PRAGMA query_only = ON")
+        with pytest.raises(LedgerUnavailable):
+            await home.apply([Hold("a", RED, 1, NOW_S)])
+        await home._database.execute_fetchall("PRAGMA query_only = OFF")
+        await home.apply([Hold("b", RED, 1, NOW_S)])
+        assert [(one["hold"], one["team"]) for one in await home.entry_page(0, 9)] == [("b", "red")]
+    finally:
+        await home.close()
+
+
+async def test_facts_that_come_again_after_many_others_add_up_with_those_before(tmp_path):
+    """Callers name models, so there is no end to them; what is remembered of them has one."""
+    path = tmp_path / "ledger.db"
+    home = await reopened(path, ())
+    red = Facts("red", "k", "chat", "m")
+    others = [Facts("red", "k", "chat", f"m-{number}") for number in range(FACTS_MAX)]
+    for number, batch in enumerate(([red], others, [red])):
+        await home.apply([Hold(f"{number}-{at}", facts, 2, NOW_S) for at, facts in enumerate(batch)])
+        await home.apply([settle(f"{number}-{at}", 1) for at in range(len(batch))])
+    for _ in range(2):
+        assert len(home._facts._numbers) <= FACTS_MAX
+        assert await home._all("SELECT count(*) FROM facts WHERE model = 'm'") == [(2,)]
+        assert await home.verify() == []
+        assert home.projection.spent == {"red": FACTS_MAX + 2}
+        totals = [(one.facts, one.credits) for one in await home.totals(0.0)]
+        assert sum(amount for facts, amount in totals if facts == red) == 2
+        await home.close()
+        home = await reopened(path, ())
+    await home.close()
 
 
 STEPS = st.lists(
@@ -524,7 +569,7 @@ async def test_steps_of_one_call_are_written_the_same_together_and_one_by_one(tm
         # Of two calls, or the other way round: nothing to put together.
         [Hold("c", RED, 1, NOW_S), Turn("d", RED, False, True, 0, NOW_S, "boot", 1.0)],
         [TurnWritten("d", NOW_S, 2.0), settle("c", 1)],
-        [Hold("e", RED, 1, NOW_S), Turn("e", BLUE, False, True, 0, NOW_S, "boot", 1.0)],
+        [Hold("e", RED, 1, NOW_S), Turn("e", BLUE, False, True, 0, NOW_S, "boot", 1.0, "e")],
         [settle("e", 1), TurnWritten("e", NOW_S, 2.0), Learned("chat", "m", 300, 1, NOW_S)],
         [Hold("f", RED, 1, NOW_S), Hold("g", RED, 1, NOW_S), Turn("g", RED, True, True, 3, NOW_S, "boot", 1.0, "g")],
         [settle("f", 1), TurnWritten("g", NOW_S, 2.0)],
@@ -535,11 +580,11 @@ async def test_steps_of_one_call_are_written_the_same_together_and_one_by_one(tm
         for batch in batches:
             assert set(await home.apply(batch)) == {Outcome.OK}
         assert await home.verify() == []
-        tables = ("entries", "totals", "turns", "open_holds", "spent", "places", "learned")
+        tables = ("entries", "totals", "turns", "open_holds", "spent", "places", "facts", "learned")
         told.append([list(await home._database.execute_fetchall(f"SELECT * FROM {table}")) for table in tables])
         await home.close()
     assert told[0] == told[1]
-    turns_kept = {row[0]: row[9:] for row in told[0][2]}
+    turns_kept = {row[0]: row[2:] for row in told[0][2]}
     assert turns_kept["a"] == (1, 0, 7, NOW_S + 1, "boot", 100.0, NOW_S + 3, 102.0)
 
 
@@ -548,6 +593,16 @@ def test_statements_are_few_and_hardly_longer_than_what_they_write():
     assert all(count <= size <= count * 5 / 4 for count, (size, _) in sizes.items())
     assert all(len(given) == size * (1 + WIDTH) for size, given in sizes.values())
     assert len({size for size, _ in sizes.values()}) <= 40
+
+
+async def test_the_oldest_turns_are_let_go_of_first_and_some_at_a_time(tmp_path):
+    home = await reopened(tmp_path / "ledger.db", ())
+    ids = [f"{number:04}" for number in range(2 * FORGOTTEN_AT_ONCE)]
+    await home.apply([Turn(name, RED, False, False, 0, NOW_S, "boot", 1.0) for name in ids])
+    for left in (ids[FORGOTTEN_AT_ONCE:], []):
+        await home.apply([Forget(Shelf.TURNS, NOW_S + 1)])
+        assert [kept.turn.id for kept in await home.turns(0.0)] == left
+    await home.close()
 
 
 async def test_more_rows_than_one_statement_takes_are_all_written(tmp_path):

@@ -8,7 +8,7 @@ from proxy.core.spending import Total
 from proxy.stores.ledger.contract import Entry
 from proxy.stores.ledger.places import told
 from proxy.stores.ledger.reading import IS_HOLD, TOTALS_SINCE, Ask
-from proxy.stores.ledger.rows import QUARTER_S, Row, facts_of, quarter
+from proxy.stores.ledger.rows import QUARTER_S, Row, facts_of, quarter, texts
 from proxy.stores.ledger.schema import ENTRY, FACTS
 
 COLUMNS: Final = (
@@ -19,15 +19,15 @@ _SAID: Final = COLUMNS[:-1]
 _NOTHING: Final = {name: 0 if name in ("credits", "calls", "uncertain") else "" for name in _SAID}
 
 _ENTRIES: Final = f"""
-    SELECT {", ".join(f"one.{name}" for name in _SAID)}, places.text
+    SELECT {", ".join(f"coalesce(facts.{name}, '')" if name in FACTS else f"one.{name}" for name in _SAID)}, places.text
     FROM entries AS one LEFT JOIN entries AS held ON held.hold = one.hold AND {IS_HOLD}
-    LEFT JOIN places ON places.id = held.place
+    LEFT JOIN places ON places.id = held.place LEFT JOIN facts ON facts.id = one.facts
     WHERE one.id > ? ORDER BY one.id LIMIT ?
 """  # noqa: S608  (names of this file, no input)
 
 
 async def totals(ask: Ask, since_s: float) -> list[Total]:
-    """Totals of the quarters of an hour that ended after an instant."""
+    """Totals of the quarters of an hour that ended after an instant; those of facts with two numbers in two."""
     rows: Any = await ask(TOTALS_SINCE, quarter(max(since_s, 0.0)))
     return [Total(place * QUARTER_S, facts_of(names), spent, calls) for place, spent, calls, *names in rows]
 
@@ -39,10 +39,12 @@ async def entries(ask: Ask, after: int, limit: int) -> list[Entry]:
 
 
 def entry(number: int, row: Row, place: str | None) -> Entry:
-    """The entry that a row makes, as the file would have it. place: where the price of its hold stands."""
+    """The entry that a row in memory makes, as the file would have it. place: where the price of its hold stands."""
     name, *values = row
     kind, columns = ENTRY[name]
     said = dict(zip(columns, values, strict=True))
+    if (facts := said.get("facts")) is not None:
+        said |= zip(FACTS, texts(facts), strict=True)
     kept = {column: value for column, value in said.items() if column in _NOTHING}
     return _told({**_NOTHING, "id": number, "kind": kind, **kept, "place": place})
 

@@ -16,7 +16,7 @@ from proxy.core.spending import Total
 from proxy.stores.ledger import archive
 from proxy.stores.ledger.commit import Commit, LedgerUnavailable
 from proxy.stores.ledger.contract import Entry
-from proxy.stores.ledger.rows import QUARTER_S, Row, row
+from proxy.stores.ledger.rows import QUARTER_S, Row, facts_in, row
 from proxy.stores.ledger.shelves import Shelves
 
 ENTRIES_MAX: Final = 10_000
@@ -66,7 +66,7 @@ class MemoryLedger:
             self.shelves.take(step)
             return
         self.entries.append(step)
-        self._rows.append(row(step, before))
+        self._rows.append(row(step, before, facts_in(step, before)))
         self._count += 1
         if isinstance(step, Adjust):
             return

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import orjson
 
+from proxy.core.facts import Facts
 from proxy.core.holds import OpenHold
 from proxy.core.ledger import HoldState, Phase
 from proxy.core.operations import Operation
@@ -23,21 +24,23 @@ from proxy.core.riders import (
     Turn,
     TurnWritten,
 )
+from proxy.stores.ledger.numbers import FACTS_MAX
 from proxy.stores.ledger.rows import facts_of
-from proxy.stores.ledger.schema import FACT_NAMES, FACTS
+from proxy.stores.ledger.schema import FACT_NAMES
 from proxy.units import Credits
 
 Ask = Callable[..., Awaitable[Iterable[sqlite3.Row | tuple[Any, ...]]]]
 """Runs a statement with its values, and has its rows."""
 
-_OF_HELD: Final = ", ".join(f"held.{name}" for name in FACTS)
+FACTS_OF_HELD: Final = "JOIN facts ON facts.id = held.facts"
 
 # An index over some rows is used only where its very condition stands in the statement, and CROSS JOIN keeps the order.
 IS_HOLD: Final = "held.kind IN ('hold', 'adjust') AND held.kind = 'hold'"
 
 OPEN_HOLDS: Final = f"""
-    SELECT held.hold, held.at_s, held.credits, {_OF_HELD}
-    FROM open_holds CROSS JOIN entries AS held ON held.hold = open_holds.hold AND {IS_HOLD} ORDER BY held.id
+    SELECT held.hold, held.at_s, held.credits, {FACT_NAMES}
+    FROM open_holds CROSS JOIN entries AS held ON held.hold = open_holds.hold AND {IS_HOLD} {FACTS_OF_HELD}
+    ORDER BY held.id
 """  # noqa: S608  (names of this file, no input)
 
 OPEN_HOLDS_NAMES: Final = "SELECT hold FROM open_holds"
@@ -48,50 +51,63 @@ OPEN_BY_ENTRIES: Final = """
     AND NOT EXISTS (SELECT 1 FROM entries WHERE hold = held.hold AND kind = 'expire')
 """
 
-SPENT_IN: Final = f"SELECT sum(credits), {FACT_NAMES} FROM totals WHERE quarter >= ? GROUP BY {FACT_NAMES}"  # noqa: S608
+SPENT_IN: Final = f"""
+    SELECT spent, {FACT_NAMES}
+    FROM (SELECT facts, sum(credits) AS spent FROM totals WHERE quarter >= ? GROUP BY facts) AS held {FACTS_OF_HELD}
+"""  # noqa: S608  (names of this file, no input)
 
-TOTALS_SINCE: Final = f"SELECT quarter, credits, calls, {FACT_NAMES} FROM totals WHERE quarter >= ?"  # noqa: S608
+TOTALS_SINCE: Final = f"""
+    SELECT quarter, credits, calls, {FACT_NAMES} FROM totals AS held {FACTS_OF_HELD} WHERE quarter >= ?
+"""  # noqa: S608  (names of this file, no input)
 
 SPENT_SINCE: Final = f"""
-    SELECT held.at_s, added.credits, {_OF_HELD}
+    SELECT held.at_s, added.credits, {FACT_NAMES}
     FROM entries AS held JOIN entries AS added
-    ON added.hold = held.hold AND added.kind IN ('settle', 'void') AND added.kind = 'settle'
+    ON added.hold = held.hold AND added.kind IN ('settle', 'void') AND added.kind = 'settle' {FACTS_OF_HELD}
     WHERE held.kind = 'hold' AND held.at_s > ?1
-    UNION ALL SELECT held.at_s, added.credits, {_OF_HELD}
-    FROM entries AS held JOIN entries AS added ON added.hold = held.hold AND added.kind = 'resolve'
+    UNION ALL SELECT held.at_s, added.credits, {FACT_NAMES}
+    FROM entries AS held JOIN entries AS added ON added.hold = held.hold AND added.kind = 'resolve' {FACTS_OF_HELD}
     WHERE held.kind = 'hold' AND held.at_s > ?1
-    UNION ALL SELECT at_s, credits, {FACT_NAMES} FROM entries WHERE kind = 'adjust' AND at_s > ?1 ORDER BY 1
+    UNION ALL SELECT at_s, credits, {FACT_NAMES} FROM entries AS held {FACTS_OF_HELD}
+    WHERE kind = 'adjust' AND at_s > ?1 ORDER BY 1
 """  # noqa: S608  (names of this file, no input)
 """What each hold or adjustment added, at the instant whose windows it belongs to."""
 
 PLACES: Final = "SELECT text, id FROM places"
+_NUMBERS: Final = f"SELECT id, {FACT_NAMES} FROM facts ORDER BY id DESC LIMIT {FACTS_MAX}"  # noqa: S608
 
-SPENT_BY_TEAM: Final = "SELECT team, credits FROM spent"
-SPENT_BY_TOTALS: Final = "SELECT team, sum(credits) FROM totals GROUP BY team"
+SPENT_BY_TEAM: Final = f"SELECT team, sum(credits) FROM spent AS held {FACTS_OF_HELD} GROUP BY team"  # noqa: S608
+SPENT_BY_TOTALS: Final = f"SELECT team, sum(credits) FROM totals AS held {FACTS_OF_HELD} GROUP BY team"  # noqa: S608
 LATEST: Final = "SELECT max(at_s) FROM entries"
 
 REBUILT: Final = f"""
-    SELECT added.quarter, {_OF_HELD}, added.credits, added.calls, held.at_s
+    SELECT added.quarter, {FACT_NAMES}, added.credits, added.calls, held.at_s
     FROM entries AS added JOIN entries AS held ON held.hold = added.hold AND held.kind IN ('hold', 'adjust')
+    {FACTS_OF_HELD}
     WHERE added.kind IN ('settle', 'resolve', 'adjust')
 """  # noqa: S608  (names of this file, no input)
 
 _ENDED: Final = f"""
-    SELECT held.at_s, {_OF_HELD}, held.credits, ended.kind, ended.credits, ended.uncertain,
+    SELECT held.at_s, {FACT_NAMES}, held.credits, ended.kind, ended.credits, ended.uncertain,
         EXISTS (SELECT 1 FROM entries WHERE hold = ?1 AND kind = 'resolve')
     FROM entries AS held JOIN (
         SELECT kind, credits, uncertain FROM entries WHERE hold = ?1 AND kind IN ('settle', 'void')
         UNION ALL SELECT kind, credits, uncertain FROM entries WHERE hold = ?1 AND kind = 'expire'
-    ) AS ended
+    ) AS ended {FACTS_OF_HELD}
     WHERE held.hold = ?1 AND {IS_HOLD} ORDER BY ended.kind = 'expire' LIMIT 1
 """  # noqa: S608  (names of this file, no input)
 
 _DOUBTFUL: Final = f"""
-    SELECT held.hold, held.at_s, {_OF_HELD}, held.credits, ended.kind, ended.credits, 1, 0
-    FROM entries AS ended CROSS JOIN entries AS held ON held.hold = ended.hold AND {IS_HOLD}
+    SELECT held.hold, held.at_s, {FACT_NAMES}, held.credits, ended.kind, ended.credits, 1, 0
+    FROM entries AS ended CROSS JOIN entries AS held ON held.hold = ended.hold AND {IS_HOLD} {FACTS_OF_HELD}
     WHERE ended.uncertain = 1
     AND NOT EXISTS (SELECT 1 FROM entries WHERE hold = held.hold AND kind = 'resolve') ORDER BY held.id
 """  # noqa: S608  (names of this file, no input)
+
+
+async def numbers(ask: Ask) -> list[tuple[int, Facts]]:
+    """The newest facts, by their numbers."""
+    return [(number, facts_of(names)) for number, *names in await ask(_NUMBERS)]
 
 
 async def ended_hold(ask: Ask, hold: str) -> HoldState | None:
@@ -166,13 +182,12 @@ async def learned(ask: Ask) -> list[Learned]:
 async def turns(ask: Ask, since_s: float) -> list[KeptTurn]:
     """Turns taken or written since an instant, and those never written, oldest first."""
     found = []
-    for id_, *rest in await ask(
-        f"SELECT id, {FACT_NAMES}, reserves, spends, tokens, at_s, boot_id, boot_s, written_s, written_boot_s "  # noqa: S608
-        "FROM turns WHERE at_s >= ?1 OR written_s >= ?1 OR written_s IS NULL ORDER BY rowid",
+    for id_, reserves, spends, tokens, at_s, boot_id, boot_s, written_s, written_boot_s, *names in await ask(
+        f"SELECT held.id, reserves, spends, tokens, at_s, boot_id, boot_s, written_s, written_boot_s, {FACT_NAMES} "  # noqa: S608
+        f"FROM turns AS held {FACTS_OF_HELD} "
+        "WHERE at_s >= ?1 OR written_s >= ?1 OR written_s IS NULL ORDER BY held.id",
         since_s,
     ):
-        reserves, spends, tokens, at_s, boot_id, boot_s, written_s, written_boot_s = rest[len(FACTS) :]
-        facts = facts_of(rest[: len(FACTS)])
-        turn = Turn(id_, facts, bool(reserves), bool(spends), tokens, at_s, boot_id, boot_s)
+        turn = Turn(id_, facts_of(names), bool(reserves), bool(spends), tokens, at_s, boot_id, boot_s)
         found.append(KeptTurn(turn, None if written_s is None else TurnWritten(id_, written_s, written_boot_s)))
     return found

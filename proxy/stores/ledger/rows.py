@@ -1,7 +1,6 @@
 """A step as a row of the ledger's file: its kind and its values, in the order that `schema.py` reads them."""
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, Final
 
 import orjson
@@ -25,7 +24,7 @@ from proxy.core.riders import (
     TurnWritten,
     Used,
 )
-from proxy.stores.ledger.schema import NO_KIND, WIDTH
+from proxy.stores.ledger.schema import ADMITTED, ENDED, NO_KIND, WIDTH
 
 QUARTER_S: Final = 900
 """Totals are kept per quarter of an hour, which every zone's midnight is a whole number of."""
@@ -52,26 +51,13 @@ def values(rows: Sequence[Row]) -> tuple[int, list[Any]]:
     return count, flat + list(_NO_ROW) * (count - len(rows))
 
 
-def riding_in(last: Row, step: Rider) -> Row | None:
-    """The row of a step that has the row before it in it, None where the two do not belong together: the turn of a
-    call rides in the row of its hold, and the end of the turn in that of its settlement.
-    """
-    if isinstance(step, Turn):
-        if last[0] == "hold" and last[1] == step.id and last[3:11] == texts(step.facts):
-            return ("admitted", *last[1:], *_counts(step))
-    elif isinstance(step, TurnWritten) and last[0] == "settle" and last[1] == step.id:
-        return ("ended", *last[1:], step.at_s, step.boot_s)
-    return None
-
-
 def quarter(at_s: float) -> int:
     """The quarter of an hour an instant falls into."""
     return int(at_s // QUARTER_S)
 
 
-@lru_cache(maxsize=1024)
 def texts(facts: Facts) -> tuple[str, ...]:
-    """Facts as their columns; nearly every call is of a kind that was there before."""
+    """Facts as their columns."""
     return (
         facts.team,
         facts.key,
@@ -90,22 +76,42 @@ def facts_of(columns: Sequence[str]) -> Facts:
     return Facts(team, key, route, model or None, suite or None, tool or None, credential, chatbot or None)
 
 
-def row(step: Step, before: HoldState | None, place: int | None = None) -> Row:
-    """The row of a step that was taken.
+def facts_in(step: Step, before: HoldState | None) -> Facts | None:
+    """The facts that the row of a step has. before: its hold as it was."""
+    if isinstance(step, Hold | Adjust | Turn):
+        return step.facts
+    return before.facts if before is not None and isinstance(step, Settle | Resolve) else None
 
-    before: its hold as it was.      place: the number of the place where the price of a hold stands.
+
+def held(step: Hold, at_s: float, facts: Any, place: int | None, turn: Turn | None) -> Row:
+    """The row of a hold that was taken at an instant, and of its turn.
+
+    facts: their number, or themselves if the row stays in memory.      place: the number of where its price stands.
     """
+    if turn is None:
+        return ("hold", step.hold, at_s, facts, step.credits, place)
+    return (ADMITTED, step.hold, at_s, facts, step.credits, place, *_counts(turn))
+
+
+def settled(step: Settle, before: HoldState, facts: Any, written: TurnWritten | None) -> Row:
+    """The row of a settlement, and of the end of the call's turn. before: its hold as it was."""
+    hold, (credits_, basis, calls, uncertain), ending, at_s = step
+    place, doubt, on, how = quarter(before.at_s), 1 if uncertain else 0, WORD[basis], WORD[ending]
+    if written is None:
+        return ("settle", hold, at_s, facts, credits_, place, calls, on, how, doubt)
+    return (ENDED, hold, at_s, facts, credits_, place, calls, on, how, doubt, written.at_s, written.boot_s)
+
+
+def row(step: Step, before: HoldState | None, facts: Any) -> Row:
+    """The row of a step that was taken. before: its hold as it was. facts: as `facts_in` says, as in `held`."""
     match step:
         case Rider():
-            return _riding(step)
+            return _riding(step, facts)
         case Hold():
-            hold, facts, credits_, at_s, _ = step
-            return ("hold", hold, at_s, *texts(facts), credits_, place)
+            return held(step, step.at_s, facts, None, None)
         case Settle():
             assert before is not None
-            hold, (credits_, basis, calls, uncertain), ending, at_s = step
-            said = (credits_, quarter(before.at_s), calls, WORD[basis], WORD[ending], 1 if uncertain else 0)
-            return ("settle", hold, at_s, *texts(before.facts), *said)
+            return settled(step, before, facts, None)
         case Void():
             return ("void", step.hold, step.at_s, WORD[step.ending], int(step.uncertain))
         case Expire():
@@ -114,13 +120,13 @@ def row(step: Step, before: HoldState | None, place: int | None = None) -> Row:
             assert before is not None
             kind = "told" if before.phase is Phase.HELD else "resolve"
             added = step.credits - before.charged
-            return (kind, *_by_hand(step.hold, step, before.facts, added, quarter(before.at_s)))
+            return (kind, step.hold, step.at_s, facts, added, quarter(before.at_s), *_by_hand(step))
         case Adjust():
-            return ("adjust", *_by_hand(step.id, step, step.facts, step.credits, quarter(step.at_s)))
+            return ("adjust", step.id, step.at_s, facts, step.credits, quarter(step.at_s), *_by_hand(step))
 
 
-def _by_hand(name: str, step: Resolve | Adjust, facts: Facts, added: int, place: int) -> tuple[Any, ...]:
-    return (name, step.at_s, *texts(facts), added, place, Basis.HAND.value, step.reason, step.who)
+def _by_hand(step: Resolve | Adjust) -> tuple[str, str, str]:
+    return (Basis.HAND.value, step.reason, step.who)
 
 
 def _counts(turn: Turn) -> tuple[Any, ...]:
@@ -128,10 +134,10 @@ def _counts(turn: Turn) -> tuple[Any, ...]:
     return (1 if reserves else 0, 1 if spends else 0, tokens, at_s, boot_id, boot_s)
 
 
-def _riding(step: Rider) -> Row:
+def _riding(step: Rider, facts: Any) -> Row:
     match step:
         case Turn():
-            return ("turn", step.id, *texts(step.facts), *_counts(step))
+            return ("turn", step.id, facts, *_counts(step))
         case TurnWritten():
             return ("written", step.id, step.at_s, step.boot_s)
         case Own():

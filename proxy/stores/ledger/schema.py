@@ -5,31 +5,41 @@ Entries are appended and never changed. Each batch is one statement: an insert i
 kind and its values. A trigger for each kind says where such a row goes, so that entries, totals and whatever rides with
 them are written in one thread hop and one commit. The database asks each trigger of a view about each row, so the view
 has the two kinds that a call is made of, and hands all others on to a view of their own.
+
+What a row is about is eight texts that nearly every call has in common with one before. They stand in a table of their
+own, and a row has their number: a text that is bound, copied and written takes as long as ten numbers.
 """
 
 from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
-VERSION: Final = 6
+VERSION: Final = 7
 """`PRAGMA user_version` of a file this code writes."""
 
 FACTS: Final = ("team", "key", "route", "model", "suite", "tool", "credential", "chatbot")
-"""What an entry is about; "" stands for nothing, because NULL is never equal to NULL."""
+"""What an entry is about; "" stands for nothing."""
 
-FACT_COLUMNS: Final = ", ".join(f"{name} TEXT NOT NULL DEFAULT ''" for name in FACTS)
 FACT_NAMES: Final = ", ".join(FACTS)
 
 FORGOTTEN_AT_ONCE: Final = 500
 """Rows that one step lets go of, so that no batch waits long behind it."""
 
-ENTRIES: Final = f"""
+FACTS_TABLE: Final = f"""
+    CREATE TABLE facts (id INTEGER PRIMARY KEY, {", ".join(f"{name} TEXT NOT NULL" for name in FACTS)}) STRICT;
+"""
+"""The same facts may have several numbers (`numbers.py`), so sums by number are summed up where they are read."""
+
+PLACES: Final = "CREATE TABLE places (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) STRICT;"
+"""Where the prices of holds stand, each place once."""
+
+ENTRIES: Final = """
     CREATE TABLE entries (
         id INTEGER PRIMARY KEY,
         kind TEXT NOT NULL CHECK (kind IN ('hold', 'settle', 'void', 'expire', 'resolve', 'adjust')),
         hold TEXT NOT NULL,
         at_s REAL NOT NULL,
-        {FACT_COLUMNS},
+        facts INTEGER REFERENCES facts (id),
         credits INTEGER NOT NULL DEFAULT 0,
         calls INTEGER NOT NULL DEFAULT 0,
         basis TEXT NOT NULL DEFAULT '',
@@ -37,10 +47,12 @@ ENTRIES: Final = f"""
         uncertain INTEGER NOT NULL DEFAULT 0,
         quarter INTEGER,
         reason TEXT NOT NULL DEFAULT '',
-        who TEXT NOT NULL DEFAULT ''
+        who TEXT NOT NULL DEFAULT '',
+        place INTEGER REFERENCES places (id)
     ) STRICT;
 """
-"""credits: what the entry adds, so that settlements, resolutions and adjustments sum up to what is spent."""
+"""facts: NULL where they are the hold's alone. credits: what the entry adds, so that settlements, resolutions and
+adjustments sum up to what is spent. place: of a hold, NULL where that was not kept."""
 
 INDEXES: Final = """
     CREATE UNIQUE INDEX one_hold ON entries (hold) WHERE kind IN ('hold', 'adjust');
@@ -53,21 +65,17 @@ INDEXES: Final = """
     CREATE TRIGGER entries_keep BEFORE DELETE ON entries BEGIN SELECT RAISE (ABORT, 'entries are never removed'); END;
 """
 
-TOTALS: Final = f"""
-    CREATE TABLE totals (
-        quarter INTEGER NOT NULL,
-        {FACT_COLUMNS},
-        credits INTEGER NOT NULL,
-        calls INTEGER NOT NULL,
-        PRIMARY KEY (quarter, {FACT_NAMES})
-    ) STRICT, WITHOUT ROWID;
-"""
-
 SUMS: Final = """
-    CREATE TABLE open_holds (hold TEXT NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID;
-    CREATE TABLE spent (team TEXT NOT NULL PRIMARY KEY, credits INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE totals (
+        quarter INTEGER NOT NULL, facts INTEGER NOT NULL, credits INTEGER NOT NULL, calls INTEGER NOT NULL,
+        PRIMARY KEY (quarter, facts)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE spent (facts INTEGER PRIMARY KEY, credits INTEGER NOT NULL) STRICT;
 """
-"""What a start would else go through all entries for: holds without an ending, and all that each team ever spent."""
+"""What a start would else go through all entries for: what was spent in each quarter of an hour, and ever."""
+
+OPEN_HOLDS: Final = "CREATE TABLE open_holds (hold TEXT NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID;"
+"""Holds without an ending."""
 
 SINCE_4: Final = """
     CREATE TABLE learned (
@@ -78,13 +86,7 @@ SINCE_4: Final = """
 """
 """How dense text is, as `core.learned` says it; and under which id a key counts that took over from another."""
 
-SINCE_5: Final = """
-    CREATE TABLE places (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) STRICT;
-    ALTER TABLE entries ADD COLUMN place INTEGER REFERENCES places (id);
-"""
-"""Where the prices of holds stand, each place once; a hold has the number of its own, NULL where that was not kept."""
-
-RIDERS: Final = f"""
+RIDERS: Final = """
     CREATE TABLE owners (
         id TEXT NOT NULL PRIMARY KEY, team TEXT NOT NULL, model TEXT, at_s REAL NOT NULL,
         input_tokens INTEGER, output_tokens INTEGER
@@ -102,16 +104,27 @@ RIDERS: Final = f"""
         id TEXT NOT NULL PRIMARY KEY, team TEXT NOT NULL, hash TEXT NOT NULL, created_s REAL NOT NULL, expires_s REAL,
         revoked_s REAL, note TEXT NOT NULL
     ) STRICT;
-    CREATE TABLE turns (
-        id TEXT NOT NULL PRIMARY KEY, {FACT_COLUMNS}, reserves INTEGER NOT NULL, spends INTEGER NOT NULL,
-        tokens INTEGER NOT NULL, at_s REAL NOT NULL, boot_id TEXT NOT NULL, boot_s REAL NOT NULL,
-        written_s REAL, written_boot_s REAL
-    ) STRICT;
 """
 """operations.terms: the hold as JSON. outcomes.headers: pairs as JSON."""
 
-WIDTH: Final = 2 + len(FACTS) + 8
+TURNS: Final = """
+    CREATE TABLE turns (
+        id TEXT NOT NULL PRIMARY KEY, facts INTEGER NOT NULL, reserves INTEGER NOT NULL, spends INTEGER NOT NULL,
+        tokens INTEGER NOT NULL, at_s REAL NOT NULL, boot_id TEXT NOT NULL, boot_s REAL NOT NULL,
+        written_s REAL, written_boot_s REAL
+    ) STRICT, WITHOUT ROWID;
+"""
+"""Kept by their ids alone, which rise with time (`server/ids.py`): a turn is written to twice, and looked for once."""
+
+WIDTH: Final = 11
 """Values of the longest row."""
+
+NO_KIND: Final = 0
+"""The kind of a row that goes nowhere."""
+
+ADMITTED: Final = 1
+ENDED: Final = 2
+"""The kinds that a call is made of; all others are words. A number takes a tenth of what a word takes."""
 
 
 def _value(at: int) -> str:
@@ -126,30 +139,28 @@ def _insert(table: str, *columns: str, kind: str = "") -> str:
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})"
 
 
-def _total(quarter: int, facts: int, spent: int, calls: str) -> tuple[str, str]:
-    """Add to a total and to what its team spent, with the places of the values in the row."""
-    texts = ", ".join(_value(facts + at) for at in range(len(FACTS)))
+def _total(calls: str) -> tuple[str, str]:
+    """Add to a total and to all that was spent, from a row that begins as `_HAND` and `_ENDED` do."""
+    facts, spent, quarter = [_value(_HAND.index(column)) for column in ("facts", "credits", "quarter")]
     total = (
-        f"INSERT INTO totals (quarter, {FACT_NAMES}, credits, calls) "
-        f"VALUES ({_value(quarter)}, {texts}, {_value(spent)}, {calls}) "
-        f"ON CONFLICT (quarter, {FACT_NAMES}) "
+        f"INSERT INTO totals (quarter, facts, credits, calls) VALUES ({quarter}, {facts}, {spent}, {calls}) "
+        "ON CONFLICT (quarter, facts) "
         "DO UPDATE SET credits = credits + excluded.credits, calls = calls + excluded.calls"
     )
-    team = (
-        f"INSERT INTO spent (team, credits) VALUES ({_value(facts)}, {_value(spent)}) "
-        "ON CONFLICT (team) DO UPDATE SET credits = credits + excluded.credits"
+    ever = (
+        f"INSERT INTO spent (facts, credits) VALUES ({facts}, {spent}) "
+        "ON CONFLICT (facts) DO UPDATE SET credits = credits + excluded.credits"
     )
-    return total, team
+    return total, ever
 
 
-def _forget(table: str, when: str) -> str:
-    # `rowid` follows the order of writing, so no index is needed to find the oldest.
-    oldest = f"SELECT rowid FROM {table} ORDER BY rowid LIMIT {FORGOTTEN_AT_ONCE}"
-    return f"DELETE FROM {table} WHERE rowid IN ({oldest}) AND {when} < {_value(0)}"
+def _forget(table: str, when: str, order: str = "rowid") -> str:
+    # The order is that of writing, so no index is needed to find the oldest.
+    oldest = f"SELECT {order} FROM {table} ORDER BY {order} LIMIT {FORGOTTEN_AT_ONCE}"
+    return f"DELETE FROM {table} WHERE {order} IN ({oldest}) AND {when} < {_value(0)}"
 
 
-_FIRST: Final = ("hold", "at_s", *FACTS)
-_SPENT: Final = len(_FIRST)
+_FIRST: Final = ("hold", "at_s", "facts")
 _ENDED: Final = (*_FIRST, "credits", "quarter", "calls", "basis", "ending", "uncertain")
 _HAND: Final = (*_FIRST, "credits", "quarter", "basis", "reason", "who")
 
@@ -173,8 +184,8 @@ def _entry(row: str) -> str:
     return _insert("entries", *columns, kind=kind)
 
 
-_COUNTED: Final = _total(_SPENT + 1, 2, _SPENT, _value(_SPENT + 2))
-_BY_HAND: Final = _total(_SPENT + 1, 2, _SPENT, "0")
+_COUNTED: Final = _total(_value(_ENDED.index("calls")))
+_BY_HAND: Final = _total("0")
 _THIS_ID: Final = f"WHERE id = {_value(0)}"
 _THIS_KEY: Final = f"WHERE team = {_value(0)} AND key = {_value(1)}"
 _ONCE: Final = " ON CONFLICT (id) DO NOTHING"
@@ -199,9 +210,9 @@ _COUNTS: Final = ("reserves", "spends", "tokens", "at_s", "boot_id", "boot_s")
 
 def _turn_of_hold() -> str:
     """The turn of a call, from a row that has its hold, too: it has the same id and the same facts."""
-    at = [0, *range(2, _SPENT), *range(len(_ADMITTED), len(_ADMITTED) + len(_COUNTS))]
+    at = [0, _FIRST.index("facts"), *range(len(_ADMITTED), len(_ADMITTED) + len(_COUNTS))]
     values = ", ".join(_value(place) for place in at)
-    return f"INSERT INTO turns (id, {FACT_NAMES}, {', '.join(_COUNTS)}) VALUES ({values}){_ONCE}"
+    return f"INSERT INTO turns (id, facts, {', '.join(_COUNTS)}) VALUES ({values}){_ONCE}"
 
 
 def _written_with_ending() -> str:
@@ -210,9 +221,9 @@ def _written_with_ending() -> str:
 
 
 # fmt: off
-OFTEN: Final[Mapping[str, tuple[str, ...]]] = {
-    "admitted": (_entry("hold"), _OPENED, _turn_of_hold()),
-    "ended":    (_entry("settle"), _CLOSED, *_COUNTED, _written_with_ending()),
+OFTEN: Final[Mapping[int, tuple[str, ...]]] = {
+    ADMITTED: (_entry("hold"), _OPENED, _turn_of_hold()),
+    ENDED:    (_entry("settle"), _CLOSED, *_COUNTED, _written_with_ending()),
 }
 """What rows do that have two steps of one call in them: a hold and its turn, a settlement and the end of the turn."""
 
@@ -225,6 +236,7 @@ SELDOM: Final[Mapping[str, tuple[str, ...]]] = {
     "resolve":  (_entry("resolve"), *_BY_HAND),
     "adjust":   (_entry("adjust"), *_BY_HAND),
     "place":    (_insert("places", "id", "text"),),
+    "facts":    (_insert("facts", "id", *FACTS),),
     "own":      (_insert("owners", "id", "team", "model", "at_s") + _ONCE,),
     "used":     (f"UPDATE owners SET {_TOKENS} {_THIS_ID}",),
     "begin":    (f"DELETE FROM operations {_THIS_ID}", _insert("operations", *_BEGUN)),
@@ -235,32 +247,29 @@ SELDOM: Final[Mapping[str, tuple[str, ...]]] = {
     "release":  (f"DELETE FROM outcomes {_THIS_KEY}",),
     "key":      (_insert("keys", "id", "team", "hash", "created_s", "expires_s", "note") + _ONCE, _SUCCEEDS),
     "revoke":   (f"UPDATE keys SET revoked_s = {_REVOKED} {_THIS_ID}",),
-    "turn":     (_insert("turns", "id", *FACTS, *_COUNTS) + _ONCE,),
+    "turn":     (_insert("turns", "id", "facts", *_COUNTS) + _ONCE,),
     "written":  (f"UPDATE turns SET {_WRITTEN} {_THIS_ID}",),
     "learned":  (_insert("learned", "route", "model", "density", "answers", "at_s") + _ANEW,),
     "forget_owners":     (_forget("owners", "at_s"),),
     "forget_operations": (_forget("operations", "ended_s"),),
     "forget_outcomes":   (_forget("outcomes", "at_s"),),
-    "forget_turns":      (_forget("turns", "coalesce(written_s, at_s)"),),
+    "forget_turns":      (_forget("turns", "coalesce(written_s, at_s)", "id"),),
 }
 # fmt: on
 """What a row of each other kind does; `rows.py` makes the rows."""
 
-NO_KIND: Final = 0
-"""The kind of a row that goes nowhere."""
 
-
-def _view(name: str, kinds: Mapping[str, tuple[str, ...]]) -> str:
+def _view(name: str, kinds: Mapping[str, tuple[str, ...]] | Mapping[int, tuple[str, ...]]) -> str:
     nothing = ", ".join(f"NULL AS v{at}" for at in range(WIDTH))
     return f"CREATE VIEW {name} AS SELECT NULL AS kind, {nothing} WHERE false;\n" + "".join(
-        f"CREATE TRIGGER takes_{kind} INSTEAD OF INSERT ON {name} WHEN NEW.kind = '{kind}' "
+        f"CREATE TRIGGER takes_{kind} INSTEAD OF INSERT ON {name} WHEN NEW.kind = {kind!r} "
         f"BEGIN {'; '.join(does)}; END;\n"
         for kind, does in kinds.items()
     )
 
 
-# Not a list: the database would make a table of its own of it for each row.
-_OTHER: Final = " AND ".join(f"NEW.kind <> {kind}" for kind in (NO_KIND, *(f"'{kind}'" for kind in OFTEN)))
+# In SQLite a text is greater than every number.
+_OTHER: Final = f"NEW.kind > {max(NO_KIND, *OFTEN)}"
 _ALL: Final = ", ".join(["NEW.kind", *(_value(at) for at in range(WIDTH))])
 TRIGGERS: Final = (
     _view("seldom", SELDOM)
@@ -268,11 +277,12 @@ TRIGGERS: Final = (
     + f"CREATE TRIGGER takes_seldom INSTEAD OF INSERT ON book WHEN {_OTHER} "
     f"BEGIN INSERT INTO seldom VALUES ({_ALL}); END;\n"
 )
-NO_TRIGGERS: Final = "DROP VIEW book; DROP VIEW IF EXISTS seldom;"
+NO_TRIGGERS: Final = "DROP VIEW IF EXISTS book; DROP VIEW IF EXISTS seldom;"
 """Before `TRIGGERS` can be made anew."""
 
 CREATE: Final = (
-    f"{ENTRIES} {INDEXES} {TOTALS} {SUMS} {RIDERS} {SINCE_4} {SINCE_5} {TRIGGERS} PRAGMA user_version = {VERSION};"
+    f"{FACTS_TABLE} {PLACES} {ENTRIES} {INDEXES} {SUMS} {OPEN_HOLDS} {RIDERS} {TURNS} {SINCE_4} {TRIGGERS} "
+    f"PRAGMA user_version = {VERSION};"
 )
 
 ROWS_MAX: Final = 1024

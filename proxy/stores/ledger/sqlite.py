@@ -17,19 +17,19 @@ import aiosqlite
 
 from proxy.core.accounts import Accounts
 from proxy.core.facts import Facts
-from proxy.core.ledger import Adjust, Hold, HoldState, Outcome, Phase, Step
+from proxy.core.ledger import Adjust, Hold, HoldState, Outcome, Phase, Settle, Step
 from proxy.core.limits import Budget
 from proxy.core.operations import Operation
 from proxy.core.projection import Projection
-from proxy.core.riders import KeptKey, KeptOutcome, KeptOwner, KeptTurn, Learned, Rider
+from proxy.core.riders import KeptKey, KeptOutcome, KeptOwner, KeptTurn, Learned, Rider, Turn, TurnWritten
 from proxy.core.spending import Total
 from proxy.core.windows import Calendar, Sliding
 from proxy.stores.ledger import archive, reading, schema
 from proxy.stores.ledger.commit import Commit, LedgerUnavailable
 from proxy.stores.ledger.contract import LATER_S, CannotOpen, Entry
+from proxy.stores.ledger.numbers import FactNumbers, Places
 from proxy.stores.ledger.opening import UNCHECKED, make_private, prepare
-from proxy.stores.ledger.places import Places
-from proxy.stores.ledger.rows import Row, facts_of, quarter, riding_in, row, texts, values
+from proxy.stores.ledger.rows import Row, facts_in, facts_of, held, quarter, row, settled, texts, values
 from proxy.units import Credits
 
 _OK: Final = Outcome.OK
@@ -64,6 +64,7 @@ class SqliteLedger:
         self._stale = False
         self._earlier: frozenset[str] | None = None  # open holds of an earlier process; None until the file was read
         self._places = Places({})
+        self._facts = FactNumbers()
         self.projection = Projection(accounts=Accounts(budgets))
 
     @classmethod
@@ -164,32 +165,65 @@ class SqliteLedger:
         """Judge each step in memory, and make the rows of those that were taken."""
         for commit in batch:
             rows: list[Row] = []
-            outcomes = [self._take(step, rows) for step in commit.steps]
-            self._later.append((rows, commit, outcomes))
+            self._later.append((rows, commit, self._judge(commit.steps, rows)))
 
-    def _take(self, given: Step, rows: list[Row]) -> Outcome:
-        """Judge one step; its row goes to the others where it was taken."""
+    def _judge(self, steps: Sequence[Step], rows: list[Row]) -> list[Outcome]:
+        """Judge steps that came together, nearly always a hold with its turn or a settlement with the turn's end.
+
+        Each of the two has one row with both in it; what comes with them has rows of its own.
+        """
+        outcomes: list[Outcome] = []
+        if len(steps) > 1:
+            first, second = steps[0], steps[1]
+            if isinstance(first, Hold):
+                if isinstance(second, Turn) and second.id == second.hold == first.hold and second.facts == first.facts:
+                    outcomes.append(self._hold(first, second, rows))
+            elif isinstance(first, Settle) and isinstance(second, TurnWritten) and second.id == first.hold:
+                outcomes.append(self._settle(first, second, rows))
+            if outcomes and outcomes[0] is _OK:
+                outcomes.append(_OK)
+        if len(outcomes) < len(steps):
+            outcomes += [self._take(step, rows) for step in steps[len(outcomes) :]]
+        return outcomes
+
+    def _hold(self, step: Hold, turn: Turn | None, rows: list[Row]) -> Outcome:
+        """Judge a hold; its row has its turn in it, where one is given."""
         projection = self.projection
-        if isinstance(given, Rider):
-            outcome = projection.ride(given)
-            if outcome is _OK:
-                if rows and (both := riding_in(rows[-1], given)) is not None:
-                    rows[-1] = both
-                else:
-                    rows.append(row(given, None))
-            return outcome
-        step, before, place = given, None, None
-        if isinstance(given, Adjust):
-            step = projection.dated(given)
-            outcome = projection.apply(step)
-        else:
-            step = projection.dated(given) if isinstance(given, Hold) else given
-            before = projection.known(given.hold)
-            outcome = projection.take(step, before)
+        # Money is never dated before money that moved earlier, as `Projection.dated` says.
+        at_s = projection.accounts.dated(step.at_s)
+        outcome = projection.hold(step, at_s)
         if outcome is _OK:
-            if isinstance(step, Hold):
-                place = self._places.number(step.place, rows)
-            rows.append(row(step, before, place))
+            facts, place = self._facts.number(step.facts, rows), self._places.number(step.place, rows)
+            rows.append(held(step, at_s, facts, place, turn))
+        return outcome
+
+    def _settle(self, step: Settle, written: TurnWritten | None, rows: list[Row]) -> Outcome:
+        """Judge a settlement; its row has the end of the call's turn in it, where it is given."""
+        before = self.projection.known(step.hold)
+        outcome = self.projection.end(step, before)
+        if outcome is _OK:
+            assert before is not None
+            rows.append(settled(step, before, self._facts.number(before.facts, rows), written))
+        return outcome
+
+    def _take(self, step: Step, rows: list[Row]) -> Outcome:
+        """Judge one step; its row goes to the others where it was taken."""
+        if isinstance(step, Hold):
+            return self._hold(step, None, rows)
+        if isinstance(step, Settle):
+            return self._settle(step, None, rows)
+        before = None
+        if isinstance(step, Rider):
+            outcome = self.projection.ride(step)
+        elif isinstance(step, Adjust):
+            step = self.projection.dated(step)
+            outcome = self.projection.apply(step)
+        else:
+            before = self.projection.known(step.hold)
+            outcome = self.projection.end(step, before)
+        if outcome is _OK:
+            facts = facts_in(step, before)
+            rows.append(row(step, before, None if facts is None else self._facts.number(facts, rows)))
         return outcome
 
     async def _commit(self) -> None:
@@ -244,12 +278,13 @@ class SqliteLedger:
         await self._fill(accounts, now_s)
         projection.spent.update(await self._all(reading.SPENT_BY_TEAM))
         self._places = Places(dict(await self._all(reading.PLACES)))
+        self._facts = FactNumbers(await reading.numbers(self._all))
         held_by_work = {one.hold.id for one in await self.operations()}
         earlier = []
-        for hold, at_s, held, *names in await self._all(reading.OPEN_HOLDS):
+        for hold, at_s, amount, *names in await self._all(reading.OPEN_HOLDS):
             of_earlier = self._earlier is None or hold in self._earlier
             doubt = of_earlier and hold not in held_by_work
-            projection.reopen(hold, HoldState(facts_of(names), Phase.HELD, Credits(held), at_s, doubt=doubt))
+            projection.reopen(hold, HoldState(facts_of(names), Phase.HELD, Credits(amount), at_s, doubt=doubt))
             if doubt or hold in held_by_work:
                 # Nobody waits for it to end: it runs for hours, or nobody is left who would end it.
                 accounts.lasts(hold, doubted=doubt)
@@ -332,13 +367,10 @@ class SqliteLedger:
         for place, *names, spent, calls, at_s in await self._all(reading.REBUILT):
             if place != quarter(at_s):
                 problems.append(f"a settlement stands in quarter {place}, its hold in {quarter(at_s)}")
-            where = (place, facts_of(names))
-            was = wanted.get(where, (0, 0))
-            wanted[where] = (was[0] + spent, was[1] + calls)
-        kept = {
-            (place, facts_of(names)): (spent, calls)
-            for place, spent, calls, *names in await self._all(reading.TOTALS_SINCE, 0)
-        }
+            _add(wanted, (place, facts_of(names)), spent, calls)
+        kept: dict[Dimensions, tuple[int, int]] = {}
+        for place, spent, calls, *names in await self._all(reading.TOTALS_SINCE, 0):
+            _add(kept, (place, facts_of(names)), spent, calls)
         problems += [
             f"the total of quarter {place} for team {facts.team} is {kept.get((place, facts))}, its entries add up "
             f"to {wanted.get((place, facts))}"
@@ -364,6 +396,11 @@ class SqliteLedger:
         if self._timer is not None:
             self._timer.cancel()
         await self._database.close()
+
+
+def _add(sums: dict[Dimensions, tuple[int, int]], where: Dimensions, spent: int, calls: int) -> None:
+    was = sums.get(where, (0, 0))
+    sums[where] = (was[0] + spent, was[1] + calls)
 
 
 async def _in_turns(rows: Sequence[Any]) -> AsyncIterator[Any]:
