@@ -47,6 +47,12 @@ def test_blanks_within_a_value_take_no_longer_than_other_bytes():
     assert read.headers[1] == ("X", "a" + " " * 7_800 + "b")
 
 
+def test_of_two_types_the_first_counts():
+    read = plain(answer(b"Content-Type: text/plain", b"content-type: application/json", LENGTH))
+    assert read is not None
+    assert read.content_type == "text/plain"
+
+
 def test_an_empty_body_and_an_empty_reason_are_whole():
     read = plain(answer(b"content-length: 0", status=b"404 ", body=b""))
     assert read == (404, (("content-length", "0"),), "", b"")
