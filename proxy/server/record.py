@@ -35,7 +35,7 @@ NOWHERE = "_none"
 
 def began(parts: Parts) -> None:
     """Count a request in."""
-    parts.metrics.add("requests_in_flight", _ALL, 1)
+    parts.metrics.values["requests_in_flight"][_ALL].value += 1
 
 
 def soon(call: Call, parts: Parts) -> None:
@@ -50,7 +50,7 @@ def record(parts: Parts) -> None:
     """Record what has ended; never raises."""
     ended = parts.ended[:]
     parts.ended.clear()
-    parts.metrics.add("requests_in_flight", _ALL, -len(ended))
+    parts.metrics.values["requests_in_flight"][_ALL].value -= len(ended)
     for call in ended:
         try:
             _record(call, parts)
@@ -76,10 +76,11 @@ def _record(call: Call, parts: Parts) -> None:
     if trace:
         story["trace"] = trace
     parts.log.request(story)
-    why = call.why or (_not_kept(call) if not call.reason else "")
-    if why:
-        # Not for the log, whose line is written.
-        story["why"] = why
+    # Not for the log, whose line is written.
+    if call.why:
+        story["why"] = call.why
+    elif not call.reason and call.caching is not None and not call.caching.decision.may:
+        story["why"] = f"Not kept: {call.caching.decision.detail}."
     parts.recent.add(parts.wall(), story)
 
 
@@ -163,13 +164,6 @@ def _asked_of_suite(draw: Draw, parts: Parts, story: dict[str, object]) -> None:
 
 def _known(names: Known, name: str | None) -> str | None:
     return name if names.label(name) == name else None
-
-
-def _not_kept(call: Call) -> str:
-    """Why the cache has no part in a call."""
-    if call.caching is None or call.caching.decision.may:
-        return ""
-    return f"Not kept: {call.caching.decision.detail}."
 
 
 def _measure(call: Call, exchange: Exchange | None, parts: Parts, example: str) -> None:

@@ -76,7 +76,7 @@ def _cost(call: Call) -> tuple[int, int]:
 
 
 def _timing(call: Call) -> str:
-    queue = f"queue;dur={call.waited_s * 1000:.1f}"
+    queue = f"queue;dur={call.waited_s * 1000:.1f}" if call.waited_s else "queue;dur=0.0"
     exchange = call.source.exchange if call.source is not None else None
     if exchange is None or exchange.head_s is None:
         return queue
