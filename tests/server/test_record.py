@@ -83,7 +83,8 @@ async def test_calls_that_joined_another_are_timed_as_our_own_and_saved_what_it_
     calls = [asyncio.create_task(front.post("/v1/chat/completions", {**CHAT, "temperature": 0})) for _ in range(3)]
     await front.until(lambda: readers(front) == 3)
     gateway.open_gate("head")
-    assert [reply.status for reply in await asyncio.gather(*calls)] == [200] * 3
+    replies = await asyncio.gather(*calls)
+    assert [reply.status for reply in replies] == [200] * 3
     await front.until(lambda: len(front.requests) == 3)
     metrics, told = front.running.parts.metrics, front.requests[-1]
     (spent,) = [value for _, value in metrics.rows("spent_credits_total") if value]
@@ -99,6 +100,9 @@ async def test_calls_that_joined_another_are_timed_as_our_own_and_saved_what_it_
     seen = timed(front)
     assert (seen["overhead_seconds", "chat"], seen["upstream_duration_seconds", told["model"]]) == (3, 1)
     assert metrics.total("requests_in_flight") == 0
+    cost = front.requests[0]["charged"]
+    said = sorted(reply.headers["X-Sluicegate-Credits"] for reply in replies)
+    assert said == [f"charged=0, saved={cost}"] * 2 + [f"charged={cost}, saved=0"]
     for field in ("charged", "input", "upstream_s"):
         assert sum(field in story for story in front.requests) == 1, "only one of them went to the gateway"
 
