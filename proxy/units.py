@@ -54,7 +54,7 @@ def credit_text(amount: int) -> str:
 
 
 def share_up(amount: int, part: int, whole: int) -> Credits:
-    """`amount * part / whole`, rounded up: the one place where a price is divided."""
+    """`amount * part / whole`, rounded up: how a price is divided."""
     return Credits(-(-amount * part // whole))
 
 

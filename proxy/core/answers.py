@@ -136,8 +136,8 @@ def word(value: object) -> str | None:
 
 # --- usage ---
 
-Figures = tuple[tuple[str, tuple[str, ...]], ...]
-"""Attribute of `Answer` and the path inside the usage object that holds it."""
+Figures = tuple[tuple[str, str, str], ...]
+"""Attribute of `Answer`, the member of the usage object that holds it, and the member inside that one, "" for none."""
 
 
 def note_usage(answer: Answer, usage: object, figures: Figures, *, output_falls: bool = False) -> None:
@@ -147,18 +147,18 @@ def note_usage(answer: Answer, usage: object, figures: Figures, *, output_falls:
     """
     if not isinstance(usage, dict) or not usage:
         return
-    for attribute, path in figures:
-        value: object = usage
-        for step in path:
-            value = value.get(step) if isinstance(value, dict) else None
-        if value is None:
+    for attribute, member, inner in figures:
+        count = usage.get(member)
+        if inner and count is not None:
+            count = count.get(inner) if isinstance(count, dict) else None
+        if type(count) is not int or not 0 <= count <= TOKENS_MAX:
             continue
-        count = tokens(value)
         # Relays fill absent usage with zeros, so a zero says less than any figure before it.
-        says_nothing = count == 0 and getattr(answer, attribute) is not None
-        may_fall = output_falls and attribute == "output" and not answer.text_bytes
-        if count is not None and (not says_nothing or may_fall):
-            setattr(answer, attribute, count)
+        if not count and getattr(answer, attribute) is not None:
+            may_fall = output_falls and attribute == "output" and not answer.text_bytes
+            if not may_fall:
+                continue
+        setattr(answer, attribute, count)
 
 
 def note_credits(answer: Answer, value: object) -> None:

@@ -31,27 +31,27 @@ from proxy.core.jsonscan import Paths
 
 # fmt: off
 _CHAT_FIGURES: Final[Figures] = (
-    ("input",          ("prompt_tokens",)),
-    ("output",         ("completion_tokens",)),
-    ("cache_read",     ("prompt_tokens_details", "cached_tokens")),
-    ("cache_write",    ("prompt_tokens_details", "cache_write_tokens")),
-    ("reasoning",      ("completion_tokens_details", "reasoning_tokens")),
+    ("input",          "prompt_tokens", ""),
+    ("output",         "completion_tokens", ""),
+    ("cache_read",     "prompt_tokens_details", "cached_tokens"),
+    ("cache_write",    "prompt_tokens_details", "cache_write_tokens"),
+    ("reasoning",      "completion_tokens_details", "reasoning_tokens"),
 )
 _MESSAGES_FIGURES: Final[Figures] = (
-    ("input",          ("input_tokens",)),
-    ("output",         ("output_tokens",)),
-    ("cache_read",     ("cache_read_input_tokens",)),
-    ("cache_write",    ("cache_creation_input_tokens",)),
-    ("cache_write_1h", ("cache_creation", "ephemeral_1h_input_tokens")),
-    ("reasoning",      ("output_tokens_details", "reasoning_tokens")),
-    ("reasoning",      ("output_tokens_details", "thinking_tokens")),
-    ("web_searches",   ("server_tool_use", "web_search_requests")),
+    ("input",          "input_tokens", ""),
+    ("output",         "output_tokens", ""),
+    ("cache_read",     "cache_read_input_tokens", ""),
+    ("cache_write",    "cache_creation_input_tokens", ""),
+    ("cache_write_1h", "cache_creation", "ephemeral_1h_input_tokens"),
+    ("reasoning",      "output_tokens_details", "reasoning_tokens"),
+    ("reasoning",      "output_tokens_details", "thinking_tokens"),
+    ("web_searches",   "server_tool_use", "web_search_requests"),
 )
 _RESPONSES_FIGURES: Final[Figures] = (
-    ("input",          ("input_tokens",)),
-    ("output",         ("output_tokens",)),
-    ("cache_read",     ("input_tokens_details", "cached_tokens")),
-    ("reasoning",      ("output_tokens_details", "reasoning_tokens")),
+    ("input",          "input_tokens", ""),
+    ("output",         "output_tokens", ""),
+    ("cache_read",     "input_tokens_details", "cached_tokens"),
+    ("reasoning",      "output_tokens_details", "reasoning_tokens"),
 )
 # fmt: on
 

@@ -80,7 +80,8 @@ def headers_down(received: Iterable[tuple[str, str]]) -> dict[str, str]:
             low = "x-upstream-request-id"
         elif low not in _DOWN and not low.startswith(_DOWN_PREFIXES):
             continue
-        if _FORBIDDEN.search(value):
+        # What is printable has no control bytes, and nearly every value is.
+        if not value.isprintable() and _FORBIDDEN.search(value):
             raise ForbiddenHeader(low)
         down.setdefault(low, value)
     return down

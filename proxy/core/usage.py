@@ -165,16 +165,16 @@ class Meter:
         # A zero that cannot be true is a relay's filling and means unknown.
         no_input = not said.input and not said.cache_read and not said.cache_write
         usage = Usage(
-            model=said.model,
-            input=None if no_input else said.input,
-            cache_read=said.cache_read,
-            cache_write=said.cache_write,
-            cache_write_1h=said.cache_write_1h,
-            output=None if said.output == 0 and said.text_bytes else said.output,
-            reasoning=said.reasoning,
-            web_searches=said.web_searches,
-            credits=said.credits,
-            settled=said.settled,
+            said.model,
+            None if no_input else said.input,
+            said.cache_read,
+            said.cache_write,
+            said.cache_write_1h,
+            None if said.output == 0 and said.text_bytes else said.output,
+            said.reasoning,
+            said.web_searches,
+            said.credits,
+            said.settled,
         )
         if self._ended:
             self._usage = usage

@@ -1,6 +1,6 @@
 """What is counted and timed: one table of metrics, one set of series per running proxy.
 
-Counting is an addition in a dict, because every request counts a dozen things; the library makes the text of a scrape.
+Counting is an addition, because every request counts a dozen things; the library makes the text of a scrape.
 
 Label values come from closed sets (teams of the policy, routes of the table, models with a name we know); never a key,
 a prompt, a path or an id. Should a set grow all the same, what is beyond `SERIES_MAX` is counted as `_other`.
@@ -8,10 +8,11 @@ a prompt, a path or an id. Should a set grow all the same, what is beyond `SERIE
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.exposition import choose_encoder
@@ -116,142 +117,169 @@ METRICS: Final[tuple[Metric, ...]] = (
 Labels = tuple[str, ...]
 
 
-@dataclass(slots=True)
-class _Times:
+class Value:
+    """One series of a counter or a gauge."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value: float = 0
+
+
+class Times:
     """One series of a histogram.
 
     counts:   of each bucket alone, the last one for what is above all bounds.
     examples: the latest example of each bucket that has one, by the bucket's place.
     """
 
-    counts: list[int]
-    sum: float = 0.0
-    examples: dict[int, tuple[str, float]] = field(default_factory=dict)
+    __slots__ = ("_bounds", "counts", "examples", "sum")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds: Final = bounds
+        self.counts: Final = [0] * (len(bounds) + 1)
+        self.sum = 0.0
+        self.examples: Final[dict[int, tuple[str, float]]] = {}
+
+    def took(self, value: float, example: str) -> None:
+        """One more. example: as in `Metrics.observe`."""
+        at = bisect_left(self._bounds, value)
+        self.counts[at] += 1
+        self.sum += value
+        if example and len(example) <= EXAMPLE_MAX:
+            self.examples[at] = example, value
 
 
-@dataclass(slots=True)
-class _Series:
-    """All series of one row."""
+One = TypeVar("One", Value, Times)
 
-    row: Metric
-    values: dict[Labels, float] = field(default_factory=dict)
-    times: dict[Labels, _Times] = field(default_factory=dict)
+
+class Series(dict[Labels, One]):
+    """All series of one row by their labels. One that is not there is made when it is asked for.
+
+    Where there are too many, what is asked for is that which counts the others. Raises ValueError for labels of another
+    row.
+    """
+
+    def __init__(self, row: Metric, series_max: int, make: Callable[[], One], capped: Callable[[str], None]) -> None:
+        """capped: told the row's name when one is not made."""
+        super().__init__()
+        self.row: Final = row
+        self._series_max: Final = series_max
+        self._make: Final[Callable[[], One]] = make
+        self._capped: Final = capped
+
+    def __missing__(self, labels: Labels) -> One:
+        row = self.row
+        if len(labels) != len(row.labels):
+            raise ValueError(f"{row.name} has the labels {', '.join(row.labels)}")
+        # One place is kept for `_other`, so that the bound is the bound.
+        if len(self) >= self._series_max - 1 and labels:
+            others = (OTHER,) * len(labels)
+            if labels != others:
+                self._capped(row.name)
+                return self[others]
+        one = self[labels] = self._make()
+        return one
 
 
 class Metrics:
-    """The metrics of one running proxy. Labels are given in the order of the table; a wrong name is a KeyError."""
+    """The metrics of one running proxy. Labels are given in the order of the table; a wrong name is a KeyError.
+
+    values, times: the series of each row. What every request counts is counted there, without a call.
+    """
 
     def __init__(self, *, series_max: int = SERIES_MAX, process: bool = True) -> None:
         """process: also report CPU time, memory and open files of this process, where the platform tells them."""
-        self._series_max = series_max
-        self._series: Final = {row.name: _Series(row) for row in METRICS}
+        self.values: Final[dict[str, Series[Value]]] = {}
+        self.times: Final[dict[str, Series[Times]]] = {}
+        for row in METRICS:
+            series: Series[Value] | Series[Times]
+            if row.type == "histogram":
+                series = self.times[row.name] = Series(row, series_max, partial(Times, row.buckets), self._capped)
+            else:
+                series = self.values[row.name] = Series(row, series_max, Value, self._capped)
+            if not row.labels:
+                # It is there from the start, so that a first event is an increase.
+                series[()]
         self._registry: Final = CollectorRegistry()
-        self._registry.register(_Shown(tuple(self._series.values())))
+        self._registry.register(_Shown(self.values, self.times))
         if process:
             ProcessCollector(registry=self._registry)
-        for row in METRICS:
-            # What has no labels is there from the start, so that a first event is an increase.
-            if not row.labels:
-                self._new(self._series[row.name], ())
         self.set("build_info", __version__, to=1)
 
     def count(self, name: str, *labels: str, by: float = 1) -> None:
         """Move a counter up, or a gauge up or down."""
-        self.add(name, labels, by)
+        self.values[name][labels].value += by
 
     change = count
 
     def add(self, name: str, labels: Labels, by: float) -> None:
-        """As `count`, in half the time: for what every request counts."""
-        values = self._series[name].values
-        try:
-            values[labels] += by
-        except KeyError:
-            values[self._new(self._series[name], labels)] += by
+        """As `count`, in less time."""
+        self.values[name][labels].value += by
 
     def set(self, name: str, *labels: str, to: float) -> None:
-        values = self._series[name].values
-        values[labels if labels in values else self._new(self._series[name], labels)] = to
+        self.values[name][labels].value = to
 
     def replace(self, name: str, values: Mapping[Labels, float]) -> None:
         """Set a gauge whole: what is not among the values is not there any more."""
-        self._series[name].values.clear()
+        self.values[name].clear()
         for labels, value in values.items():
             self.set(name, *labels, to=value)
 
     def observe(self, name: str, *labels: str, value: float, example: str = "") -> None:
         """example: names the request or the trace it belongs to, shown beside the bucket as an exemplar."""
-        self.time(name, labels, value, example)
+        self.times[name][labels].took(value, example)
 
     def time(self, name: str, labels: Labels, value: float, example: str) -> None:
-        """As `observe`, in less time: for what every request takes."""
-        series = self._series[name]
-        times = series.times.get(labels) or series.times[self._new(series, labels)]
-        at = bisect_left(series.row.buckets, value)
-        times.counts[at] += 1
-        times.sum += value
-        if example and len(example) <= EXAMPLE_MAX:
-            times.examples[at] = example, value
+        """As `observe`, in less time."""
+        self.times[name][labels].took(value, example)
 
     def rows(self, name: str) -> list[tuple[Labels, float]]:
         """The series of a counter or gauge, most first."""
-        return sorted(self._series[name].values.items(), key=lambda row: (-row[1], row[0]))
+        rows = [(labels, one.value) for labels, one in self.values[name].items()]
+        return sorted(rows, key=lambda row: (-row[1], row[0]))
 
     def total(self, name: str, **wanted: str) -> float:
         """The sum of a counter or gauge over the series with these labels."""
-        at = [(self._series[name].row.labels.index(label), word) for label, word in wanted.items()]
-        return sum(
-            value for labels, value in self._series[name].values.items() if all(labels[i] == word for i, word in at)
-        )
+        series = self.values[name]
+        at = [(series.row.labels.index(label), word) for label, word in wanted.items()]
+        return sum(one.value for labels, one in series.items() if all(labels[i] == word for i, word in at))
 
     def render(self, accept: str) -> tuple[bytes, str]:
         """The body of a scrape and its content type, in the form that `accept` asks for; may run in a thread."""
         encode, content_type = choose_encoder(accept)
         return encode(self._registry), content_type
 
-    def _new(self, series: _Series, labels: Labels) -> Labels:
-        """Make a series; the labels it is counted under, `_other` where there are too many. Raises ValueError."""
-        row = series.row
-        if len(labels) != len(row.labels):
-            raise ValueError(f"{row.name} has the labels {', '.join(row.labels)}")
-        # One place is kept for `_other`, so that the bound is the bound.
-        if len(series.times) + len(series.values) >= self._series_max - 1 and labels:
-            others = (OTHER,) * len(labels)
-            if labels != others:
-                self.count("series_capped_total", row.name)
-            labels = others
-        if row.type == "histogram":
-            series.times.setdefault(labels, _Times([0] * (len(row.buckets) + 1)))
-        else:
-            series.values.setdefault(labels, 0)
-        return labels
+    def _capped(self, name: str) -> None:
+        self.count("series_capped_total", name)
 
 
 class _Shown(Collector):
     """The series as the library wants to see them. Copies are made in one go each, as the loop goes on counting."""
 
-    def __init__(self, series: tuple[_Series, ...]) -> None:
-        self._series: Final = series
+    def __init__(self, values: Mapping[str, Series[Value]], times: Mapping[str, Series[Times]]) -> None:
+        self._values: Final = values
+        self._times: Final = times
 
     def collect(self) -> Iterator[Family]:
-        for series in self._series:
-            yield _times(series) if series.row.type == "histogram" else _values(series)
+        for row in METRICS:
+            yield _times(self._times[row.name]) if row.type == "histogram" else _values(self._values[row.name])
 
 
-def _values(series: _Series) -> Family:
+def _values(series: Series[Value]) -> Family:
     row = series.row
     kind = CounterMetricFamily if row.type == "counter" else GaugeMetricFamily
     family = kind(f"sluicegate_{row.name}", row.help, labels=row.labels)
-    for labels, value in list(series.values.items()):
-        family.add_metric(labels, value)
+    for labels, one in list(series.items()):
+        family.add_metric(labels, one.value)
     return family
 
 
-def _times(series: _Series) -> Family:
+def _times(series: Series[Times]) -> Family:
     row = series.row
     family = HistogramMetricFamily(f"sluicegate_{row.name}", row.help, labels=row.labels)
     bounds = [*map(floatToGoString, row.buckets), "+Inf"]
-    for labels, times in list(series.times.items()):
+    for labels, times in list(series.items()):
         examples = times.examples.copy()
         buckets = [
             (bound, float(count), _exemplar(*examples[at])) if at in examples else (bound, float(count))

@@ -13,12 +13,12 @@ def count_ending(
     model: as labels have it.      charge: None where nothing was settled.
     expired: nobody heard how its work ended.
     """
+    values = metrics.values
     if charge is None:
-        metrics.add("reservations_total", ("released",), 1)
+        values["reservations_total"]["released",].value += 1
         return
     over = charge.credits - held
-    outcome = "expired" if expired else "overrun" if over > 0 else "settled"
-    metrics.add("reservations_total", (outcome,), 1)
-    metrics.add("spent_credits_total", (team, model), charge.credits / CREDIT)
+    values["reservations_total"]["expired" if expired else "overrun" if over > 0 else "settled",].value += 1
+    values["spent_credits_total"][team, model].value += charge.credits / CREDIT
     if over:
-        metrics.add("settlement_delta_credits_total", ("over" if over > 0 else "under",), abs(over) / CREDIT)
+        values["settlement_delta_credits_total"]["over" if over > 0 else "under",].value += abs(over) / CREDIT

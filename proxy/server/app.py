@@ -105,9 +105,13 @@ async def running(settings: Settings, policy: Policy, doubles: Doubles | None = 
         parts = await open_parts(stack, settings, policy, doubles, hung)
 
         def again(connection: Connection, sent: bytes) -> tuple[Again, Answering] | None:
-            if (found := parts.heads.again(sent)) is None:
-                return None
-            inbound = Again(connection, *found, sent if len(sent) <= CHUNK_MAX else None)
+            head = connection.head
+            if head is None or (body := head.body_of(sent)) is None:
+                if (found := parts.heads.again(sent)) is None:
+                    return None
+                head, body = found
+                connection.head = head
+            inbound = Again(connection, head.known, body, sent if len(sent) <= CHUNK_MAX else None)
             return inbound, pipeline.answer(inbound, parts)
 
         def known(sent: bytes) -> Sequence[bytes]:

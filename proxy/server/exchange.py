@@ -19,7 +19,7 @@ from proxy.core.prices import FREE
 from proxy.core.pricing import gateway_credits, metered, paid_input, told_in_headers
 from proxy.core.readers import Readers
 from proxy.core.riders import Rider
-from proxy.core.usage import Meter
+from proxy.core.usage import Meter, Usage
 from proxy.server.admitted import Admitted
 from proxy.server.books import Books
 from proxy.server.upstream import Abandoned, Answer, Outgoing, Upstream, UpstreamFault
@@ -284,9 +284,10 @@ class Exchange:
             self.answer.close()
         self.taken_over = self.follow is not None and self.follow(self)
         settles = self.hold is not None and not self.taken_over
-        riders = self._end_turn(ending, with_ending=settles)
+        usage = self.meter.usage if self.meter is not None else None
+        riders = self._end_turn(ending, usage, with_ending=settles)
         if self.hold is not None and settles:
-            self.charge = self._cost(ending, self.hold)
+            self.charge = self._cost(ending, self.hold, usage)
             now_s = self._among.wall()
             if is_void(ending, self.charge):
                 self._among.books.end(Void(self.hold.id, ending, now_s, self.charge.uncertain), riders)
@@ -297,32 +298,32 @@ class Exchange:
             then()
         return self.charge
 
-    def _end_turn(self, ending: Ending, *, with_ending: bool) -> list[Rider]:
+    def _end_turn(self, ending: Ending, usage: Usage | None, *, with_ending: bool) -> list[Rider]:
         """The turn is over, or was not used; the row of that which rides with the hold's ending."""
         if ending is _NEVER_SENT or not self.opened_s:
             self._turn.never_sent()
             return []
-        if self.meter is not None:
-            usage = self.meter.usage
-            counted, output = paid_input(usage, self.meter.family), usage.output
-            self.used = None if counted is None or output is None else (counted, output)
-        in_all = None if self.used is None else self.used[0] + self.used[1]
+        in_all = None
+        if usage is not None and self._family is not None:
+            counted, output = paid_input(usage, self._family), usage.output
+            if counted is not None and output is not None:
+                self.used, in_all = (counted, output), counted + output
         return self._turn.closed(in_all, with_ending=with_ending)
 
-    def _cost(self, ending: Ending, hold: OpenHold) -> Charge:
+    def _cost(self, ending: Ending, hold: OpenHold, usage: Usage | None) -> Charge:
         if hold.is_call:
             # A tool call costs its unit price, which the hold is; usage says nothing about it.
             return charge(ending, Figures(reported=hold.credits), hold.credits, is_call=True)
         price = hold.price or FREE
-        if self.meter is not None and not hold.per_unit:
-            known = metered(self.meter.usage, self.meter.family, self.meter.output_bytes, hold.input_bytes, price)
+        if self.meter is not None and usage is not None and not hold.per_unit:
+            known = metered(usage, self.meter.family, self.meter.output_bytes, hold.input_bytes, price)
             # Thinking is paid and need not be seen. And who left an answer that was not read to its end chose what was
             # seen of it: it costs what it could have cost, or leaving early would be a way around every budget.
             chosen = ending is _CALLER_LEFT and not self.meter.terminal
             if known.reported is None and (hold.reasons or chosen):
                 known = known._replace(metered=None)
         else:
-            said = self.meter.usage.credits if self.meter is not None else None
+            said = usage.credits if usage is not None else None
             gateway = None if said is None else gateway_credits(said)
             # A fixed price is known to be due for what came whole, also where the connection broke behind it.
             whole = self.meter.terminal if self.meter is not None else self._came_whole and ending in _WHOLE

@@ -29,7 +29,8 @@ Place = tuple[str, str, tuple[int, int], int, tuple[tuple[bytes, bytes], ...]]
 """Method, target, version, how often a length was given, and all other lines."""
 
 
-_LENGTH: Final = re.compile(rb"\r\nContent-Length: (\d{1,8})\r\n", re.IGNORECASE)
+FIGURE_MAX: Final = 8
+_LENGTH: Final = re.compile(rb"\r\nContent-Length: (\d{1,%d})\r\n" % FIGURE_MAX, re.IGNORECASE)
 """The same line in bytes, where a length is plain and no attempt at a number that overflows."""
 
 _NO_BODY: Final = re.compile(rb"\r\n(?:Content-Length|Transfer-Encoding)[ \t]*:", re.IGNORECASE)
@@ -60,12 +61,41 @@ class Known:
     up: dict[Kind, Headers] = field(default_factory=dict)
 
 
+class Sent:
+    """A head in bytes, for those that send it again.
+
+    before, behind: what stands before the figure of its length, and behind it; all, and nothing, where it has none.
+    """
+
+    __slots__ = ("before", "behind", "known")
+
+    def __init__(self, before: bytes, behind: bytes, known: Known) -> None:
+        self.before: Final = before
+        self.behind: Final = behind
+        self.known: Final = known
+
+    def body_of(self, sent: bytes) -> bytes | None:
+        """The body of one whole request that has this head; None for any other bytes."""
+        before, behind = self.before, self.behind
+        if not behind:
+            return b"" if sent == before else None
+        if not sent.startswith(before):
+            return None
+        at = len(before)
+        end = sent.find(b"\r\n", at, at + FIGURE_MAX + 2)
+        figure = sent[at:end]
+        if not figure.isdigit() or not sent.startswith(behind, end):
+            return None
+        body = sent[end + len(behind) :]
+        return body if len(body) == int(figure) else None
+
+
 class Heads:
     """Heads by their lines and by their bytes, the newest at the end."""
 
     def __init__(self) -> None:
         self._known: Final[OrderedDict[Place, Known]] = OrderedDict()
-        self._by_bytes: Final[OrderedDict[Bytes, Known]] = OrderedDict()
+        self._by_bytes: Final[OrderedDict[Bytes, Sent]] = OrderedDict()
 
     def get(self, inbound: Inbound) -> tuple[Place, Known | None]:
         """Where a head is kept, and what it came to."""
@@ -82,18 +112,16 @@ class Heads:
         if len(self._known) > HEADS_MAX:
             self._known.popitem(last=False)
 
-    def again(self, sent: bytes) -> tuple[Known, bytes] | None:
-        """What the head of a request came to, and its body, where it is one whole request that begins as one before."""
+    def again(self, sent: bytes) -> tuple[Sent, bytes] | None:
+        """A head that came before, and the body behind it, where these bytes are one whole request that begins so."""
         end = sent.find(b"\r\n\r\n") + 4
-        found = _LENGTH.search(sent, 0, end)
-        if found is None:
-            known = self._by_bytes.get((sent, b""))
-            return None if known is None else (known, b"")
-        at, behind = found.span(1)
-        if len(sent) != end + int(sent[at:behind]):
-            return None
-        known = self._by_bytes.get((sent[:at], sent[behind:end]))
-        return None if known is None else (known, sent[end:])
+        parted = sent, b""
+        if (found := _LENGTH.search(sent, 0, end)) is not None:
+            at, behind = found.span(1)
+            parted = sent[:at], sent[behind:end]
+        head = self._by_bytes.get(parted)
+        body = None if head is None else head.body_of(sent)
+        return None if head is None or body is None else (head, body)
 
     def keep_bytes(self, sent: bytes, known: Known) -> None:
         """Know the head of one whole request again by its bytes; its connection stays open behind it."""
@@ -102,8 +130,9 @@ class Heads:
             return
         if (found := _LENGTH.search(sent, 0, end)) is not None:
             at, behind = found.span(1)
-            self._by_bytes[sent[:at], sent[behind:end]] = known
+            before, after = sent[:at], sent[behind:end]
+            self._by_bytes[before, after] = Sent(before, after, known)
         elif _NO_BODY.search(sent, 0, end) is None:
-            self._by_bytes[sent, b""] = known
+            self._by_bytes[sent, b""] = Sent(sent, b"", known)
         if len(self._by_bytes) > HEADS_MAX:
             self._by_bytes.popitem(last=False)

@@ -20,7 +20,7 @@ from aiohttp.http import RawResponseMessage
 from aiohttp.streams import StreamReader
 from yarl import URL
 
-from proxy.core.plainanswer import PlainAnswer, plain
+from proxy.core.plainanswer import PlainAnswer, Reader
 
 STREAM_LIMIT: Final = 64 * 1024
 """Bytes the library buffers of one answer before it stops reading from the gateway."""
@@ -79,9 +79,10 @@ class Patience:
 class Line(ResponseHandler):
     """One connection. An answer that comes whole in its first piece is read at once; any other goes to the parser."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, silence_s: float) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, silence_s: float, reader: Reader) -> None:
         super().__init__(loop)
         self.patience: Final = Patience(loop, silence_s)
+        self._reader: Final = reader
         self._first = False  # what comes next is the first piece of an answer
         self._at_rest = False  # nobody waits for an answer
         self.connection: Connection
@@ -132,7 +133,7 @@ class Line(ResponseHandler):
             return
         if self._first:
             self._first = False
-            if (answer := plain(data)) is not None:
+            if (answer := self._reader.plain(data)) is not None:
                 # `answered` tells which of the two it is.
                 self.feed_data(answer)  # type: ignore[arg-type]
                 return
@@ -160,7 +161,7 @@ class _Connector(aiohttp.TCPConnector):
 
     def __init__(self, silence_s: float, tls: ssl.SSLContext | None) -> None:
         super().__init__(limit=0, ssl=tls or True)
-        self._factory = functools.partial(Line, self._loop, silence_s)  # type: ignore[assignment]
+        self._factory = functools.partial(Line, self._loop, silence_s, Reader())  # type: ignore[assignment]
 
 
 class Lines:

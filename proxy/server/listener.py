@@ -15,7 +15,7 @@ import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from aiohttp import ClientConnectionResetError, http_exceptions, web
 from aiohttp.http import HttpVersion11, RawRequestMessage, StreamWriter
@@ -26,6 +26,9 @@ from yarl import URL
 
 from proxy.errors import ProxyError
 from proxy.server.whole import Whole
+
+if TYPE_CHECKING:
+    from proxy.server.heads import Sent
 
 HEADERS_MAX: Final = 128
 """Header lines the parser takes; coding agents send some thirty."""
@@ -137,8 +140,8 @@ class Connection(RequestHandler):
     """One connection of a caller, with the deadlines the library lacks."""
 
     __slots__ = (
-        "_between", "_counted", "_head_timer", "_held", "_listener", "_serving", "_whole", "_write_timer", "limits",
-        "on_lost", "peer",
+        "_between", "_counted", "_head_timer", "_held", "_listener", "_serving", "_whole", "_write_timer", "head",
+        "limits", "on_lost", "peer",
     )  # fmt: skip
 
     def __init__(self, listener: Listener, **options: Any) -> None:
@@ -154,6 +157,8 @@ class Connection(RequestHandler):
         self._write_timer: asyncio.TimerHandle | None = None
         self._between = True
         self._whole: tuple[object, bytes] | None = None
+        self.head: Sent | None = None
+        """The last one that was known by its bytes: a connection sends the same again and again."""
         self.on_lost: Callable[[], None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -35,7 +35,7 @@ NOWHERE = "_none"
 
 def began(parts: Parts) -> None:
     """Count a request in."""
-    parts.metrics.add("requests_in_flight", _ALL, 1)
+    parts.metrics.values["requests_in_flight"][_ALL].value += 1
 
 
 def soon(call: Call, parts: Parts) -> None:
@@ -50,6 +50,7 @@ def record(parts: Parts) -> None:
     """Record what has ended; never raises."""
     ended = parts.ended[:]
     parts.ended.clear()
+    parts.metrics.values["requests_in_flight"][_ALL].value -= len(ended)
     for call in ended:
         try:
             _record(call, parts)
@@ -58,31 +59,33 @@ def record(parts: Parts) -> None:
 
 
 def _record(call: Call, parts: Parts) -> None:
-    """Count a request out and tell its story."""
-    parts.metrics.add("requests_in_flight", _ALL, -1)
-    ended_s = call.ended_s
+    """Count a request and tell its story."""
     exchange = call.source.exchange if call.source is not None else None
-    if exchange is not None and not call.joined:
-        call.ending = exchange.ending or call.ending
-        call.charge = exchange.charge if exchange.charge is not NO_CHARGE else call.charge
+    own = None if call.joined else exchange
+    if own is not None:
+        call.ending = own.ending or call.ending
+        if own.charge is not NO_CHARGE:
+            call.charge = own.charge
         if 200 <= call.upstream_status < 300:
             _learn(call, parts)
-    call.empty_answer = _empty(call)
-    trace = traced.told(call, parts, ended_s)
-    _measure(call, parts, ended_s, trace or call.id)
-    story = _story(call, parts, ended_s)
+    # A complete 200 without anything a caller can use: reasoning ate the budget. It is passed and charged.
+    call.empty_answer = exchange is not None and exchange.meter is not None and exchange.meter.empty_answer
+    trace = traced.told(call, parts, call.ended_s)
+    _measure(call, exchange, parts, trace or call.id)
+    story = _story(call, own, parts)
     if trace:
         story["trace"] = trace
     parts.log.request(story)
-    why = call.why or (_not_kept(call) if not call.reason else "")
-    if why:
-        # Not for the log, whose line is written.
-        story["why"] = why
+    # Not for the log, whose line is written.
+    if call.why:
+        story["why"] = call.why
+    elif not call.reason and call.caching is not None and not call.caching.decision.may:
+        story["why"] = f"Not kept: {call.caching.decision.detail}."
     parts.recent.add(parts.wall(), story)
 
 
-def _story(call: Call, parts: Parts, ended_s: float) -> dict[str, object]:
-    """What is known of a request; a field that says nothing is left out."""
+def _story(call: Call, own: Exchange | None, parts: Parts) -> dict[str, object]:
+    """What is known of a request; a field that says nothing is left out. own: the exchange that it made itself."""
     story: dict[str, object] = {"id": call.id}
     if call.team is not None:
         story["team"] = call.team.name
@@ -99,18 +102,18 @@ def _story(call: Call, parts: Parts, ended_s: float) -> dict[str, object]:
         story["reason"] = call.reason
     if call.held:
         story["held"] = credit_text(call.held)
-    if call.charge is not NO_CHARGE:
-        story["charged"] = credit_text(call.charge.credits)
-        if call.charge.basis is not _NOTHING:
-            story["basis"] = WORD[call.charge.basis]
+    if (charge := call.charge) is not NO_CHARGE:
+        story["charged"] = credit_text(charge.credits)
+        if charge.basis is not _NOTHING:
+            story["basis"] = basis = WORD[charge.basis]
             if (hold := call.hold or (call.work.hold if call.work is not None else None)) is not None:
-                story["place"] = told("settle", story["basis"], hold.place)
+                story["place"] = told("settle", basis, hold.place)
     if call.waiter is not None:
-        _asked(call, call.waiter, parts, story)
+        _asked(call, call.waiter, own, parts, story)
     if call.caching is not None:
         story["cache"] = call.cache_result
     story["sent_bytes"] = call.sent_bytes
-    story["dur_s"] = _rounded(ended_s - call.began_s)
+    story["dur_s"] = int((call.ended_s - call.began_s) * 10_000 + 0.5) / 10_000
     if call.empty_answer:
         story["empty"] = True
     if call.inbound.gone:
@@ -120,20 +123,18 @@ def _story(call: Call, parts: Parts, ended_s: float) -> dict[str, object]:
     return story
 
 
-def _rounded(seconds: float) -> float:
-    """To a tenth of a millisecond, in a fourth of the time of `round`."""
-    return int(seconds * 10_000 + 0.5) / 10_000
+def _asked(call: Call, waiter: Waiter, own: Exchange | None, parts: Parts, story: dict[str, object]) -> None:
+    """What a call asked of the queue and then used: what it takes to play it again.
 
-
-def _asked(call: Call, waiter: Waiter, parts: Parts, story: dict[str, object]) -> None:
-    """What a call asked of the queue and then used: what it takes to play it again."""
-    story["asked_at"] = int((call.at_s + waiter.asked_s - call.began_s) * 1e6) / 1e6
+    Times are given to a tenth of a millisecond, in a fourth of the time of `round`.
+    """
+    asked_s, draw = waiter.asked_s, waiter.draw
+    story["asked_at"] = int((call.at_s + asked_s - call.began_s) * 1e6) / 1e6
     if call.waited_s:
-        story["waited_s"] = _rounded(call.waited_s)
-    patience_s = waiter.deadline_s - waiter.asked_s
+        story["waited_s"] = int(call.waited_s * 10_000 + 0.5) / 10_000
+    patience_s = waiter.deadline_s - asked_s
     if call.team is not None and patience_s < call.team.wait_max_s - MOMENT_S:
         story["wait_max_s"] = round(patience_s, 3)
-    draw = waiter.draw
     if draw.member:
         story["member"] = draw.member[-12:]
     if draw.method is not None:
@@ -142,14 +143,13 @@ def _asked(call: Call, waiter: Waiter, parts: Parts, story: dict[str, object]) -
         story["chatbot"] = draw.facts.chatbot
     if waiter.tokens:
         story["ceiling"] = waiter.tokens
-    exchange = call.source.exchange if call.source is not None else None
-    if exchange is None or call.joined:
+    if own is None:
         return
-    if exchange.head_s is not None:
-        story["head_s"] = _rounded(exchange.head_s - exchange.opened_s)
-        story["upstream_s"] = _rounded((exchange.ended_s or call.ended_s) - exchange.opened_s)
-    if exchange.used is not None:
-        story["input"], story["output"] = exchange.used
+    if own.head_s is not None:
+        story["head_s"] = int((own.head_s - own.opened_s) * 10_000 + 0.5) / 10_000
+        story["upstream_s"] = int(((own.ended_s or call.ended_s) - own.opened_s) * 10_000 + 0.5) / 10_000
+    if own.used is not None:
+        story["input"], story["output"] = own.used
 
 
 def _asked_of_suite(draw: Draw, parts: Parts, story: dict[str, object]) -> None:
@@ -166,62 +166,58 @@ def _known(names: Known, name: str | None) -> str | None:
     return name if names.label(name) == name else None
 
 
-def _not_kept(call: Call) -> str:
-    """Why the cache has no part in a call."""
-    if call.caching is None or call.caching.decision.may:
-        return ""
-    return f"Not kept: {call.caching.decision.detail}."
-
-
-def _measure(call: Call, parts: Parts, ended_s: float, example: str) -> None:
-    """example: names this request beside the times it took."""
-    metrics = parts.metrics
-    team = call.team.name if call.team else NOBODY
-    route = call.route.name if call.route else NOWHERE
+def _measure(call: Call, exchange: Exchange | None, parts: Parts, example: str) -> None:
+    """exchange: the one it was answered from.      example: names this request beside the times it took."""
+    metrics, ended_s = parts.metrics, call.ended_s
+    values, times = metrics.values, metrics.times
+    team = call.team.name if call.team is not None else NOBODY
+    route = call.route.name if call.route is not None else NOWHERE
     took_s = ended_s - call.began_s
-    metrics.add("requests_total", (team, route, str(call.status or 499)), 1)
+    values["requests_total"][team, route, str(call.status or 499)].value += 1
     if call.reason:
         metrics.count("refusals_total", team, call.reason)
-    metrics.time("request_duration_seconds", (route, call.cache_result), took_s, example)
+    times["request_duration_seconds"][route, call.cache_result].took(took_s, example)
     if call.caching is not None:
-        _count_cache(call, parts, team, route)
-    exchange = call.source.exchange if call.source is not None else None
+        _count_cache(call, exchange, parts, team, route)
     if call.mcp is not None and call.mcp.tool is not None and route == "mcp":
         _count_tool(call, parts, team)
     if exchange is None or call.joined:
-        metrics.time("overhead_seconds", (route,), took_s, example)
+        times["overhead_seconds"][route,].took(took_s, example)
         return
     upstream_s = (exchange.ended_s or ended_s) - exchange.opened_s
     own_s = took_s - upstream_s
-    metrics.time("overhead_seconds", (route,), own_s if own_s > 0 else 0.0, example)
+    times["overhead_seconds"][route,].took(own_s if own_s > 0 else 0.0, example)
     model = parts.models.label(call.model)
-    metrics.time("upstream_duration_seconds", (model,), upstream_s, example)
+    times["upstream_duration_seconds"][model,].took(upstream_s, example)
     if call.empty_answer:
         metrics.count("upstream_errors_total", route, "empty_answer")
     if call.resent:
         metrics.count("upstream_retries_total", "429", by=call.resent)
     if call.first_byte_s is not None:
-        metrics.observe("time_to_first_token_seconds", model, value=call.first_byte_s, example=example)
+        times["time_to_first_token_seconds"][model,].took(call.first_byte_s, example)
     if call.mcp is not None:
         _count_mcp(call, parts, upstream_s)
     if call.hold is None:
         return
     if exchange.ending is None:
         # Others read on: what it comes to is known when it has ended.
-        exchange.then = lambda: _count_money(call, exchange, parts, team)
+        exchange.then = lambda: _count_later(call, exchange, parts, team)
+    elif call.upstream_status:
+        _count_money(call, exchange, parts, team, model)
     else:
-        _count_money(call, exchange, parts, team)
+        _count_later(call, exchange, parts, team)
 
 
-def _count_cache(call: Call, parts: Parts, team: str, route: str) -> None:
-    source = call.source
-    result = call.cache_result
-    if result == "miss" and source is not None and source.exchange.ending is not None and not source.kept:
-        result = "uncacheable"
-    parts.metrics.add("cache_requests_total", (route, result), 1)
-    saved = (
-        call.hit.credits if call.hit is not None else source.exchange.charge.credits if call.joined and source else 0
-    )
+def _count_cache(call: Call, exchange: Exchange | None, parts: Parts, team: str, route: str) -> None:
+    source, result, saved = call.source, call.cache_result, 0
+    if source is not None and exchange is not None:
+        if result == "miss" and exchange.ending is not None and not source.kept:
+            result = "uncacheable"
+        if call.joined:
+            saved = exchange.charge.credits
+    parts.metrics.values["cache_requests_total"][route, result].value += 1
+    if call.hit is not None:
+        saved = call.hit.credits
     if saved:
         parts.metrics.count("saved_credits_total", team, parts.models.label(call.model), by=saved / CREDIT)
 
@@ -234,12 +230,6 @@ def _learn(call: Call, parts: Parts) -> None:
         if _rpc_status(call) == "result":
             # A suite answers 200 for a tool that it does not have, too.
             parts.tools.learn(call.mcp.tool)
-
-
-def _empty(call: Call) -> bool:
-    """A complete 200 without anything a caller can use: reasoning ate the budget. It is passed and charged."""
-    meter = call.source.exchange.meter if call.source is not None else None
-    return meter is not None and meter.empty_answer
 
 
 def _rpc_status(call: Call) -> str | None:
@@ -259,29 +249,35 @@ def _count_mcp(call: Call, parts: Parts, upstream_s: float) -> None:
     parts.metrics.observe("mcp_operation_duration_seconds", suite, method, value=upstream_s)
 
 
-_KINDS: Final = ("input", "output", "reasoning", "cache_read", "cache_creation")
-"""Of tokens, as their metric names them."""
+def _count_later(call: Call, exchange: Exchange, parts: Parts, team: str) -> None:
+    """As `_count_money`, for an exchange whose head or end came behind its first caller."""
+    if exchange.answer is not None and 200 <= exchange.answer.status < 300:
+        parts.models.learn(call.model)
+    _count_money(call, exchange, parts, team, parts.models.label(call.model))
 
 
-def _count_money(call: Call, exchange: Exchange, parts: Parts, team: str) -> None:
+def _count_money(call: Call, exchange: Exchange, parts: Parts, team: str, model: str) -> None:
     """What became of the hold of an exchange that has ended."""
     metrics, hold, ending, charge = parts.metrics, exchange.hold, exchange.ending, exchange.charge
     assert hold is not None
     assert ending is not None
-    if exchange.answer is not None and 200 <= exchange.answer.status < 300:
-        parts.models.learn(call.model)
-    model = parts.models.label(call.model)
     if not exchange.taken_over:
         count_ending(metrics, team, model, hold.credits, None if is_void(ending, charge) else charge)
     if hold.price is None:
         metrics.count("unpriced_requests_total", call.route.name if call.route else NOWHERE)
-    meter = exchange.meter
-    if meter is not None:
-        usage = meter.usage
-        told = (usage.input, usage.output, usage.reasoning, usage.cache_read, usage.cache_write)
-        for kind, tokens in zip(_KINDS, told, strict=True):
-            if tokens:
-                metrics.add("tokens_total", (team, model, kind), tokens)
+    if exchange.meter is None:
+        return
+    usage, tokens = exchange.meter.usage, metrics.values["tokens_total"]
+    if usage.input:
+        tokens[team, model, "input"].value += usage.input
+    if usage.output:
+        tokens[team, model, "output"].value += usage.output
+    if usage.reasoning:
+        tokens[team, model, "reasoning"].value += usage.reasoning
+    if usage.cache_read:
+        tokens[team, model, "cache_read"].value += usage.cache_read
+    if usage.cache_write:
+        tokens[team, model, "cache_creation"].value += usage.cache_write
 
 
 def _count_tool(call: Call, parts: Parts, team: str) -> None:

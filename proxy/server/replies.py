@@ -18,6 +18,7 @@ from proxy.core.refusals import Said
 from proxy.errors import BUDGET, NOT_ALLOWED, PAUSED, TURN, UPSTREAM, ProxyError
 from proxy.server import warnings
 from proxy.server.call import Call
+from proxy.server.exchange import Exchange
 from proxy.server.parts import Parts
 from proxy.server.routes import Dialect
 from proxy.server.upstream import Answer
@@ -45,19 +46,24 @@ _MCP_STATUS: Final[Mapping[int, int]] = {402: BUDGET, 429: TURN, 503: PAUSED}
 
 def our_headers(call: Call, parts: Parts, *, known_charge: bool) -> dict[str, str]:
     """The header lines every answer carries. known_charge: the exchange has ended, so its cost can be told."""
+    exchange = call.source.exchange if call.source is not None else None
     lines = {
         "Server": "sluicegate",
         "X-Request-ID": call.id,
         "Via": f"1.1 {parts.instance}",
         "Cache-Status": call.cache_status,
-        "Server-Timing": _timing(call),
+        "Server-Timing": _timing(call, exchange),
     }
     if call.waiter is not None and call.policy.rate_headers is _SHOW:
         openai = call.dialect is _OPENAI or call.dialect is _RESPONSES
         tell_rates(lines, call.waiter, openai=openai, now_s=parts.queue.now_s())
-    if known_charge and (call.hit is not None or call.source is not None):
-        charged, saved = _cost(call)
-        lines["X-Sluicegate-Credits"] = f"charged={credit_text(charged)}, saved={credit_text(saved)}"
+    if known_charge:
+        if call.hit is not None:
+            lines["X-Sluicegate-Credits"] = f"charged=0, saved={credit_text(call.hit.credits)}"
+        elif exchange is not None:
+            cost = credit_text((exchange.charge if call.work is None else call.work.charge).credits)
+            # What another call was charged is what this one would have been.
+            lines["X-Sluicegate-Credits"] = f"charged=0, saved={cost}" if call.joined else f"charged={cost}, saved=0"
     origin = call.inbound.header("origin")
     if origin is not None and origin in parts.settings.cors_origins:
         lines["Access-Control-Allow-Origin"] = origin
@@ -66,18 +72,8 @@ def our_headers(call: Call, parts: Parts, *, known_charge: bool) -> dict[str, st
     return lines
 
 
-def _cost(call: Call) -> tuple[int, int]:
-    """What a call was charged, and what it would have been had it not been answered by another one."""
-    if call.hit is not None:
-        return 0, call.hit.credits
-    assert call.source is not None
-    charge = call.source.exchange.charge if call.work is None else call.work.charge
-    return (0, charge.credits) if call.joined else (charge.credits, 0)
-
-
-def _timing(call: Call) -> str:
-    queue = f"queue;dur={call.waited_s * 1000:.1f}"
-    exchange = call.source.exchange if call.source is not None else None
+def _timing(call: Call, exchange: Exchange | None) -> str:
+    queue = f"queue;dur={call.waited_s * 1000:.1f}" if call.waited_s else "queue;dur=0.0"
     if exchange is None or exchange.head_s is None:
         return queue
     return f"{queue}, upstream;dur={((exchange.ended_s or exchange.head_s) - exchange.opened_s) * 1000:.1f}"

@@ -122,11 +122,13 @@ class Answer:
     def __init__(
         self, status: int, headers: tuple[tuple[str, str], ...], content_type: str, content_length: int | None
     ) -> None:
-        self.status: Final = status
-        self.headers: Final = headers
-        self.content_type: Final = content_type
-        self.is_stream: Final = content_type.lower().startswith(EVENTS)
-        self.content_length: Final = content_length
+        self.status, self.headers, self.content_type, self.content_length = (
+            status,
+            headers,
+            content_type,
+            content_length,
+        )
+        self.is_stream = content_type.lower().startswith(EVENTS)
 
     async def read(self) -> bytes:
         """What has arrived since the last call, at least one byte; `b""` at the end. Raises UpstreamFault."""
@@ -143,8 +145,9 @@ class Whole(Answer):
     __slots__ = ("_body",)
 
     def __init__(self, answer: PlainAnswer) -> None:
-        super().__init__(answer.status, answer.headers, answer.content_type, len(answer.body))
-        self._body = answer.body
+        # Not by way of the class above, as nearly every answer is one of these.
+        self.status, self.headers, self.content_type, self._body = answer
+        self.is_stream, self.content_length = self.content_type.lower().startswith(EVENTS), len(self._body)
 
     async def read(self) -> bytes:
         """All of it, once."""

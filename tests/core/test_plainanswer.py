@@ -2,9 +2,17 @@
 
 import pytest
 
-from proxy.core.plainanswer import HEAD_MAX, plain
+from proxy.core.plainanswer import HEAD_MAX, LINE_MAX, NAMES_MAX, VALUES_MAX, Reader
 
 BODY = b'{"a":1}'
+
+
+def plain(data):
+    """Read by one that has read nothing before, and by one that has read the same."""
+    reader = Reader()
+    first = reader.plain(data)
+    assert reader.plain(data) == first
+    return first
 
 
 def answer(*lines, status=b"200 OK", body=BODY, version=b"HTTP/1.1"):
@@ -37,6 +45,12 @@ def test_blanks_within_a_value_take_no_longer_than_other_bytes():
         read = plain(data)
     assert read is not None
     assert read.headers[1] == ("X", "a" + " " * 7_800 + "b")
+
+
+def test_of_two_types_the_first_counts():
+    read = plain(answer(b"Content-Type: text/plain", b"content-type: application/json", LENGTH))
+    assert read is not None
+    assert read.content_type == "text/plain"
 
 
 def test_an_empty_body_and_an_empty_reason_are_whole():
@@ -93,3 +107,41 @@ def test_a_connection_that_is_kept_open_is_nothing_special():
 )
 def test_everything_else_is_left_to_the_parser(data):
     assert plain(data) is None
+
+
+def test_lines_that_differ_each_time_take_no_room_from_those_that_come_again():
+    reader = Reader()
+    for number in range(3 * VALUES_MAX):
+        read = reader.plain(answer(LENGTH, b"X-Request-ID: %d" % number, b"Date: %d" % number))
+        assert read is not None
+        assert read.headers[1:] == (("X-Request-ID", str(number)), ("Date", str(number)))
+    read = reader.plain(answer(LENGTH, b"Server: a"))
+    again = reader.plain(answer(LENGTH, b"Server: a"))
+    assert read is not None
+    assert again is not None
+    assert read.headers[1] is again.headers[1], "the line is remembered"
+    assert len(reader._lines) == 1 + 2 * VALUES_MAX + 1
+
+
+def test_what_is_remembered_has_a_bound():
+    """Whatever a gateway sends is read all the same."""
+    reader = Reader()
+    for number in range(2 * NAMES_MAX):
+        name, reason = b"X-%d" % number, b"200 OK%d" % number
+        long = b"X-%d: %b" % (number % 8, b"a" * LINE_MAX)
+        assert (
+            reader.plain(answer(LENGTH, name + b": 1", long, b"Y" * LINE_MAX + name + b": 1", status=reason))
+            is not None
+        )
+        assert reader.plain(answer(LENGTH, name + b": 1", name + b"\0: 1", status=reason)) is None
+    assert len(reader._names) == len(reader._firsts) == NAMES_MAX
+    assert max(map(len, (*reader._lines, *reader._names))) <= LINE_MAX
+    assert len(reader._lines) <= NAMES_MAX
+
+
+def test_a_remembered_line_is_judged_with_the_others_of_its_answer():
+    reader = Reader()
+    assert reader.plain(answer(LENGTH, b"X: 1")) is not None
+    assert reader.plain(answer(LENGTH, b"X: 1", LENGTH)) is None
+    assert reader.plain(answer(LENGTH, b"X: 1") + b"x") is None
+    assert reader.plain(answer(b"X: 1")) is None

@@ -148,3 +148,12 @@ def test_a_bucket_shows_the_latest_request_that_fell_into_it():
     ]
     assert 'le="0.025"' in lines[0]
     assert b"request_id" not in metrics.render("text/plain")[0]
+
+
+def test_what_has_no_labels_is_there_from_the_start():
+    """A rate over a counter misses the event that makes its series."""
+    metrics = Metrics(process=False)
+    shown = samples(metrics)
+    for row in METRICS:
+        if not row.labels:
+            assert shown[f"sluicegate_{row.name}{'_count' if row.buckets else ''}",] == 0, row.name

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from proxy.emulator.gateway import running as emulated
 from proxy.emulator.options import Options
-from proxy.server.heads import KEPT_BYTES_MAX, Heads
+from proxy.server.heads import KEPT_BYTES_MAX, Heads, Sent
 from proxy.server.inbound import Again
 from proxy.server.listener import HELD_MAX
 from tests.proxies import CHAT, proxied
@@ -87,6 +87,42 @@ async def test_what_differs_in_anything_else_goes_to_the_library(front):
     for name, other in other_forms(sent):
         assert other != sent, name
         assert not again(front, other), name
+    (head,) = front.running.parts.heads._by_bytes.values()
+    assert head.body_of(sent) == sent.partition(b"\r\n\r\n")[2]
+    for name, other in other_forms(sent):
+        assert head.body_of(other) is None, name
+
+
+async def test_a_connection_knows_the_head_that_it_sent_last(front):
+    """And no more than that: each other one is looked for among all."""
+    first, second, unknown = chat("hi"), request("GET", "/-/health"), chat("hi", "X-Other: 1")
+    await known(front, first)
+    await known(front, second)
+    raw = await Raw.open(front.address)
+    for sent, target in (
+        (first, "/v1/chat/completions"),
+        (chat("longer"), "/v1/chat/completions"),
+        (second, "/-/health"),
+    ):
+        await raw.send(sent)
+        assert (await raw.reply()).status == 200
+        assert connection_of(front, raw).head.known.target == target
+    await raw.send(unknown)
+    assert b"choices" in (await raw.reply()).body
+    assert connection_of(front, raw).head.known.target == "/-/health"
+    raw.close()
+
+
+@given(st.binary(max_size=40), st.integers(0, 99), st.sampled_from([0, 1, -1]))
+def test_a_body_is_that_of_a_head_where_both_make_the_whole(body, cut, off):
+    before, behind = b"POST / HTTP/1.1\r\nContent-Length: ", b"\r\nHost: a\r\n\r\n"
+    head = Sent(before, behind, None)
+    sent = before + b"%d" % len(body) + behind + body
+    assert head.body_of(sent) == body
+    assert head.body_of(sent + b"x") is None
+    assert head.body_of(sent[: cut % len(sent)]) is None
+    other = before + b"%d" % (len(body) + off) + behind + body
+    assert (head.body_of(other) == body) == (off == 0)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +177,7 @@ async def test_all_of_a_known_head_is_there(front, gateway):
     raw = await Raw.open(front.address)
     await raw.send(sent)
     await raw.reply()
-    here = Again(connection_of(front, raw), found, body, sent)
+    here = Again(connection_of(front, raw), found.known, body, sent)
     assert here.body_here(1000, AssertionError) == body
     assert here.header_lines == list(here.request.headers.items())
     assert [line for line in here.header_lines if line[0].lower() == "x-twice"] == [

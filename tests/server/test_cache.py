@@ -426,7 +426,7 @@ async def test_who_leaves_before_its_call_is_sent_has_nothing_sent_and_pays_noth
 
 
 def in_flight(front):
-    return front.running.parts.metrics._series["requests_in_flight"].values["all",]
+    return front.running.parts.metrics.total("requests_in_flight")
 
 
 @pytest.mark.parametrize("body", [SURE, STREAM], ids=["json", "stream"])

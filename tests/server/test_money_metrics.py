@@ -115,3 +115,4 @@ async def test_a_call_whose_first_caller_left_while_others_read_on_is_counted_wh
     gateway.open_gate("fourth")
     assert (await other).status == 200
     assert await agrees(front) == {"settled": 1}
+    assert spent(front) == spent(front, model=CHAT["model"]), "the gateway has answered well for it by then"

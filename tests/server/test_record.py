@@ -1,14 +1,17 @@
 """What the log takes for harmless without a look, since this code alone makes it; and what a call is counted in."""
 
+import asyncio
+
 import pytest
 
 from proxy.core.charges import WORD, Basis, Charge
 from proxy.observe import log
-from proxy.observe.metrics import Metrics
+from proxy.observe.metrics import OTHER, Metrics
 from proxy.observe.money import count_ending
 from proxy.server.pipeline import STAGES
 from proxy.units import CREDIT, credit_text
 from tests.proxies import CHAT
+from tests.server.test_relay import readers
 
 CACHE_WORDS = ("bypass", "miss", "hit", "stale", "collapsed")
 
@@ -67,3 +70,58 @@ def test_money_is_counted_by_how_the_hold_ended(charge, outcome, delta):
     spent = {} if charge is None else {("spent_credits_total", "red", "m"): charge.credits / CREDIT}
     names = "reservations_total", "settlement_delta_credits_total", "spent_credits_total"
     assert counts(metrics, *names) == {("reservations_total", outcome): 1} | delta | spent
+
+
+def timed(front):
+    """How many were timed, by metric and its labels' values."""
+    times = front.running.parts.metrics.times
+    return {(name, *labels): sum(one.counts) for name, series in times.items() for labels, one in series.items()}
+
+
+async def test_calls_that_joined_another_are_timed_as_our_own_and_saved_what_it_cost(front, gateway):
+    gateway.set_fault("slow", gate="head")
+    calls = [asyncio.create_task(front.post("/v1/chat/completions", {**CHAT, "temperature": 0})) for _ in range(3)]
+    await front.until(lambda: readers(front) == 3)
+    gateway.open_gate("head")
+    replies = await asyncio.gather(*calls)
+    assert [reply.status for reply in replies] == [200] * 3
+    await front.until(lambda: len(front.requests) == 3)
+    metrics, told = front.running.parts.metrics, front.requests[-1]
+    (spent,) = [value for _, value in metrics.rows("spent_credits_total") if value]
+    assert spent
+    assert [value for _, value in metrics.rows("saved_credits_total") if value] == [2 * spent]
+    assert counts(metrics, "cache_requests_total", "reservations_total", "tokens_total") == {
+        ("cache_requests_total", "chat", "miss"): 1,
+        ("cache_requests_total", "chat", "collapsed"): 2,
+        ("reservations_total", "settled"): 1,
+        ("tokens_total", told["team"], told["model"], "input"): front.requests[0]["input"],
+        ("tokens_total", told["team"], told["model"], "output"): front.requests[0]["output"],
+    }
+    seen = timed(front)
+    assert (seen["overhead_seconds", "chat"], seen["upstream_duration_seconds", told["model"]]) == (3, 1)
+    assert metrics.total("requests_in_flight") == 0
+    cost = front.requests[0]["charged"]
+    said = sorted(reply.headers["X-Sluicegate-Credits"] for reply in replies)
+    assert said == [f"charged=0, saved={cost}"] * 2 + [f"charged={cost}, saved=0"]
+    for field in ("charged", "input", "upstream_s"):
+        assert sum(field in story for story in front.requests) == 1, "only one of them went to the gateway"
+
+
+async def test_an_answer_that_is_not_kept_is_counted_as_that(front, gateway):
+    gateway.set_fault("empty")
+    assert (await front.post("/v1/chat/completions", {**CHAT, "temperature": 0})).status == 200
+    await front.until(lambda: bool(front.requests))
+    assert counts(front.running.parts.metrics, "cache_requests_total") == {
+        ("cache_requests_total", "chat", "uncacheable"): 1
+    }
+
+
+async def test_a_model_has_series_of_its_own_once_the_gateway_has_answered_well_for_it(front, gateway):
+    gateway.set_fault("status", code=500, times=1)
+    assert (await front.post("/v1/chat/completions", CHAT)).status == 500
+    await front.until(lambda: len(front.requests) == 1)
+    assert ("upstream_duration_seconds", OTHER) in timed(front)
+    assert ("upstream_duration_seconds", CHAT["model"]) not in timed(front)
+    assert (await front.post("/v1/chat/completions", CHAT)).status == 200
+    await front.until(lambda: len(front.requests) == 2)
+    assert timed(front)["upstream_duration_seconds", CHAT["model"]] == 1
