@@ -33,8 +33,16 @@ GATHER_S: Final = 0.5
 """How long entries gather before they are written, unless there are enough of them: rows that go together change fewer
 pages of the file."""
 
-BATCH_MAX: Final = 64
+BATCH_MAX: Final = 256
 """Entries of one statement."""
+
+LOG_SHARE: Final = 64
+LOG_BYTES_MIN: Final = 512 * 1024
+LOG_BYTES_MAX: Final = 4 * 1024 * 1024
+"""The log beside the file goes into it when it has one in so many parts of the bound, between these two: what changes
+several times meanwhile, as pages of the index do, is written once."""
+
+PAGE_BYTES: Final = 4096
 
 BATCH_SHARE: Final = 32
 """They are no more than one in so many parts of the bound: room is made before it is known what they will take."""
@@ -132,13 +140,13 @@ class SqliteCache:
     async def _reopen(self) -> None:
         try:
             try:
-                self._database = await _opened(self._path)
+                self._database = await _opened(self._path, self._bytes_max)
             except sqlite3.DatabaseError as error:
                 if not _is_damage(error):
                     raise
                 self._figures.faults += self._path.exists()
                 _remove(self._path)
-                self._database = await _opened(self._path)
+                self._database = await _opened(self._path, self._bytes_max)
             await self._measure()
             ((self._figures.entries,),) = await self._all("SELECT count(*) FROM entries")
             self._inode = self._path.stat().st_ino
@@ -434,8 +442,9 @@ def _entry(row: Sequence[Any]) -> Entry:
     return Entry(key, scope, route, model, status, said[0], body, stored_s, until_s, Credits(credits_), said[1])
 
 
-async def _opened(path: Path) -> aiosqlite.Connection:
+async def _opened(path: Path, bytes_max: int) -> aiosqlite.Connection:
     """The file, checked and of this version. Raises sqlite3 errors and OSError."""
+    log_bytes = max(LOG_BYTES_MIN, min(bytes_max // LOG_SHARE, LOG_BYTES_MAX))
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     database = await aiosqlite.connect(path, isolation_level=None)
@@ -445,8 +454,9 @@ async def _opened(path: Path) -> aiosqlite.Connection:
             "locking_mode = EXCLUSIVE",
             "journal_mode = WAL",
             "synchronous = NORMAL",
-            "wal_autocheckpoint = 256",
-            "journal_size_limit = 1048576",
+            f"wal_autocheckpoint = {log_bytes // PAGE_BYTES}",
+            # As long as it becomes with the last batch: else its end would be cut off and written again each time.
+            f"journal_size_limit = {2 * log_bytes}",
             "trusted_schema = OFF",
             "cell_size_check = ON",
         ):
