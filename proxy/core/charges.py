@@ -3,10 +3,11 @@
 What cannot be known is charged at the hold rather than given away.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Final, NamedTuple
 
+from proxy.core.tuples import maker
 from proxy.units import Credits
 
 
@@ -97,6 +98,9 @@ class Charge(NamedTuple):
     uncertain: bool = False
 
 
+charge_of: Final[Callable[[tuple[Credits, Basis, int, bool]], Charge]] = maker(Charge)
+"""A charge of all its values, in order."""
+
 _GATEWAY, _USAGE, _METERED_ELSE_HELD = Basis.GATEWAY, Basis.USAGE, Rule.METERED_ELSE_HELD
 _ANSWERED: Final = Ending.ANSWERED
 _NOTHING: Final = (Rule.NOTHING, Rule.NOTHING_UNCERTAIN)
@@ -123,6 +127,10 @@ class Figures(NamedTuple):
     metered: Credits | None = None
 
 
+figures_of: Final[Callable[[tuple[Credits | None, Credits | None, Credits | None]], Figures]] = maker(Figures)
+"""Figures of all their values, in order."""
+
+
 def charge(ending: Ending, figures: Figures, held: Credits, *, is_call: bool = False) -> Charge:
     """What an exchange costs, by the tables above: never zero merely because usage was missing."""
     calls = CALL_COUNTS[ending] if is_call else 0
@@ -132,9 +140,9 @@ def charge(ending: Ending, figures: Figures, held: Credits, *, is_call: bool = F
     # What the gateway made of an answer that was cut short, only the gateway knows.
     cut = rule is _METERED_ELSE_HELD
     if figures.gateway is not None:
-        return Charge(figures.gateway, _GATEWAY, calls, cut and is_call)
+        return charge_of((figures.gateway, _GATEWAY, calls, cut and is_call))
     if figures.reported is not None:
-        return Charge(figures.reported, _USAGE, calls, cut and is_call)
+        return charge_of((figures.reported, _USAGE, calls, cut and is_call))
     if figures.metered is not None:
         # An estimate by size is coarse; the hold is a bound of the same call, so it is never more than that.
         return Charge(min(figures.metered, held), Basis.METERED, calls, cut)

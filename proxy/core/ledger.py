@@ -83,6 +83,10 @@ class Settle(NamedTuple):
     at_s: float
 
 
+settle_of: Final[Callable[[tuple[str, Charge, Ending, float]], Settle]] = maker(Settle)
+"""A settlement of all its values, in order."""
+
+
 class Void(NamedTuple):
     """End a hold at nothing."""
 
@@ -161,6 +165,10 @@ class HoldState(NamedTuple):
     doubt: bool = False
 
 
+state_of: Final[Callable[[tuple[Facts, Phase, Credits, float, Credits, bool]], HoldState]] = maker(HoldState)
+"""A hold of all its values, in order."""
+
+
 def move(state: HoldState, step: Settle | Void | Expire | Resolve) -> HoldState | Outcome:
     """A hold as a step leaves it, or what is said of a step that does not fit."""
     facts, phase, held, at_s, charged, doubt = state
@@ -175,4 +183,4 @@ def move(state: HoldState, step: Settle | Void | Expire | Resolve) -> HoldState 
         if not doubt:
             return Outcome.NOT_IN_DOUBT
         charged, doubt = step.credits, False
-    return HoldState(facts, after, held, at_s, charged, doubt)
+    return state_of((facts, after, held, at_s, charged, doubt))

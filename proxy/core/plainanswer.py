@@ -5,7 +5,10 @@ nothing that changes what becomes of the connection. Everything else is the pars
 """
 
 import re
+from collections.abc import Callable
 from typing import Final, NamedTuple
+
+from proxy.core.tuples import maker
 
 HEAD_MAX: Final = 8000
 """Longest head that is looked at, in bytes; the parser's own bound is a little higher."""
@@ -38,6 +41,9 @@ class PlainAnswer(NamedTuple):
     headers: tuple[tuple[str, str], ...]
     content_type: str
     body: bytes
+
+
+_answer: Final[Callable[[tuple[int, tuple[tuple[str, str], ...], str, bytes]], PlainAnswer]] = maker(PlainAnswer)
 
 
 _Line = tuple[tuple[str, str], str]
@@ -96,7 +102,7 @@ class Reader:
                 content_type = field[1]
         if length != len(body):
             return None
-        return PlainAnswer(status, tuple(headers), content_type or "", body)
+        return _answer((status, tuple(headers), content_type or "", body))
 
     def _status(self, text: bytes) -> int | None:
         """The status of a first line that is not remembered; None where it is not plain."""

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from proxy.core.answers import Family
 from proxy.core.body import Facts as Body
-from proxy.core.charges import Figures
+from proxy.core.charges import Figures, figures_of
 from proxy.core.learned import BYTES, FROM_BYTES
 from proxy.core.prices import FLAT, Price
 from proxy.core.tuples import maker
@@ -214,7 +214,7 @@ def metered(usage: Usage, family: Family, output_bytes: int, input_bytes: int, p
         input_tokens = counted if counted is not None else -(-input_bytes // BYTES_PER_TOKEN)
         output_tokens = max(usage.output or 0, -(-output_bytes // BYTES_PER_TOKEN))
         seen = token_credits(input_tokens, output_tokens, price)
-    return Figures(gateway, reported, seen)
+    return figures_of((gateway, reported, seen))
 
 
 _TELLING: Final = frozenset({"x-credits-charged", "x-input-tokens", "x-output-tokens"})

@@ -8,11 +8,24 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar
 
 from proxy.core.facts import Facts
-from proxy.core.ledger import Adjust, Expire, Hold, HoldState, Outcome, Phase, Resolve, Settle, Step, Void, move
+from proxy.core.ledger import (
+    Adjust,
+    Expire,
+    Hold,
+    HoldState,
+    Outcome,
+    Phase,
+    Resolve,
+    Settle,
+    Step,
+    Void,
+    move,
+    state_of,
+)
 from proxy.core.riders import Promise, Rider, Turn
 from proxy.units import Credits
 
-_OK, _HELD = Outcome.OK, Phase.HELD
+_OK, _HELD, _NO_CREDITS = Outcome.OK, Phase.HELD, Credits(0)
 """Bound once: looking a member up in its enum takes as long as a call, and every request does."""
 
 _OF_A_HOLD: Final = (Turn, Promise)
@@ -106,7 +119,7 @@ class Projection:
             return Outcome.DUPLICATE_HOLD
         if not self.accounts.take(name, facts, amount, at_s):
             return Outcome.OVER_BUDGET
-        self.holds[name] = HoldState(facts, _HELD, amount, at_s)
+        self.holds[name] = state_of((facts, _HELD, amount, at_s, _NO_CREDITS, False))
         self.held[facts.team] = self.held.get(facts.team, 0) + amount
         return _OK
 

@@ -4,7 +4,7 @@
 looks and never touches, never raises on what the gateway sends, and holds a bounded part of it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
@@ -15,6 +15,7 @@ from proxy.core.breakage import broken_event
 from proxy.core.families import PATHS, READERS
 from proxy.core.jsonscan import Paths, Scanner, scan
 from proxy.core.sse import EVENT_MAX, Event, Reader
+from proxy.core.tuples import maker
 
 _ERROR, _CUT, _CANCELLED, _JSON = End.ERROR, End.CUT, End.CANCELLED, End.JSON
 _CHAT, _RESPONSES, _MCP = Family.CHAT, Family.RESPONSES, Family.MCP
@@ -59,6 +60,21 @@ class Usage(NamedTuple):
     web_searches: int | None = None
     credits: Decimal | None = None
     settled: bool = False
+
+
+_Counts = tuple[
+    str | None,
+    int | None,
+    int | None,
+    int | None,
+    int | None,
+    int | None,
+    int | None,
+    int | None,
+    Decimal | None,
+    bool,
+]
+_usage: Final[Callable[[_Counts], Usage]] = maker(Usage)
 
 
 class Meter:
@@ -164,17 +180,19 @@ class Meter:
         said = self._answer
         # A zero that cannot be true is a relay's filling and means unknown.
         no_input = not said.input and not said.cache_read and not said.cache_write
-        usage = Usage(
-            said.model,
-            None if no_input else said.input,
-            said.cache_read,
-            said.cache_write,
-            said.cache_write_1h,
-            None if said.output == 0 and said.text_bytes else said.output,
-            said.reasoning,
-            said.web_searches,
-            said.credits,
-            said.settled,
+        usage = _usage(
+            (
+                said.model,
+                None if no_input else said.input,
+                said.cache_read,
+                said.cache_write,
+                said.cache_write_1h,
+                None if said.output == 0 and said.text_bytes else said.output,
+                said.reasoning,
+                said.web_searches,
+                said.credits,
+                said.settled,
+            )
         )
         if self._ended:
             self._usage = usage

@@ -14,7 +14,7 @@ from typing import Final
 from proxy.core.answers import End, Family
 from proxy.core.charges import NO_CHARGE, Charge, Ending, Figures, charge, is_void
 from proxy.core.holds import OpenHold
-from proxy.core.ledger import Settle, Void
+from proxy.core.ledger import Void, settle_of
 from proxy.core.prices import FREE
 from proxy.core.pricing import gateway_credits, metered, paid_input, told_in_headers
 from proxy.core.readers import Readers
@@ -292,7 +292,7 @@ class Exchange:
             if is_void(ending, self.charge):
                 self._among.books.end(Void(self.hold.id, ending, now_s, self.charge.uncertain), riders)
             else:
-                self._among.books.end(Settle(self.hold.id, self.charge, ending, now_s), riders)
+                self._among.books.end(settle_of((self.hold.id, self.charge, ending, now_s)), riders)
         if self.then is not None:
             then, self.then = self.then, None
             then()

@@ -27,7 +27,7 @@ from proxy.server.call import Call
 from proxy.server.exchange import Exchange
 from proxy.server.parts import Parts
 from proxy.server.sources import Keep, not_kept
-from proxy.stores.cache.contract import Entry
+from proxy.stores.cache.contract import Entry, entry_of
 from proxy.units import Credits
 
 Place = tuple[str, str | None, str, tuple[str | None, ...], int]
@@ -247,7 +247,7 @@ def keeper(call: Call, parts: Parts) -> Keep:
         began_s = time.monotonic()
         # In the order of the fields, as their names would take as long again as all the rest of it.
         parts.cache.keep(
-            Entry(key, scope, route.name, model or "", answer.status, headers, kept, now_s, until_s, paid, used)
+            entry_of((key, scope, route.name, model or "", answer.status, headers, kept, now_s, until_s, paid, used))
         )
         parts.metrics.time("cache_operation_duration_seconds", _PUT, time.monotonic() - began_s, "")
         return True

@@ -4,11 +4,12 @@ The cache may be deleted at any time. What cannot be read is a miss, what cannot
 both. An entry comes back as it was put, or not at all.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
+from proxy.core.tuples import maker
 from proxy.units import Credits
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
@@ -51,6 +52,10 @@ class Entry(NamedTuple):
         """Whether the body is a stream of events."""
         return self.headers.get("content-type", "").lower().startswith("text/event-stream")
 
+
+_Values = tuple[bytes, str, str, str, int, Mapping[str, str], bytes, float, float, Credits, Mapping[str, int]]
+entry_of: Final[Callable[[_Values], Entry]] = maker(Entry)
+"""An entry of all its values, in order."""
 
 OVERHEAD = 512
 """Bytes an entry takes besides its body: its columns, its places in three indexes."""
