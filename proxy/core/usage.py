@@ -84,7 +84,7 @@ class Meter:
     streamed: True for an event stream, False for a whole JSON body.
     """
 
-    def __init__(self, family: Family, *, streamed: bool) -> None:
+    def __init__(self, family: Family, streamed: bool) -> None:
         self.family: Final = family
         self.streamed: Final = streamed
         self._answer = Answer()

@@ -69,13 +69,8 @@ async def again(call: Call, parts: Parts, *, first: bool) -> None:
     exchange = Exchange(parts.exchanges, call.out, FAMILIES.get(call.match.route.name), hold, Admitted(queue, turn))
     exchange.follow = _follower(call, parts)
     if call.slot is not None:
-        shared = Shared(
-            exchange,
-            parts.settings.spool_bytes,
-            keeper(call, parts),
-            alone=call.inbound.reads_to_the_end and call.mcp is None and call.policy.heartbeat_s is None,
-            ended=call.slot.leave,
-        )
+        alone = call.inbound.reads_to_the_end and call.mcp is None and call.policy.heartbeat_s is None
+        shared = Shared(exchange, parts.settings.spool_bytes, keeper(call, parts), alone, call.slot.leave)
         call.shared = True
         call.source = shared.join()
         call.slot.fill(shared)

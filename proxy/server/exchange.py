@@ -156,11 +156,11 @@ class Exchange:
         self._turn.counted()
         if self._family is not None and 200 <= answer.status < 300:
             ready = self._of_stream if answer.is_stream else None
-            self.meter = ready or Meter(self._family, streamed=answer.is_stream)
+            self.meter = ready or Meter(self._family, answer.is_stream)
         return answer
 
     def _expect_stream(self, family: Family) -> None:
-        self._of_stream = Meter(family, streamed=True)
+        self._of_stream = Meter(family, True)
 
     def _gave_up(self) -> bool:
         """Whether it was `abandon` that cancelled the sending task, and nobody else besides."""

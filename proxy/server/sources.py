@@ -112,7 +112,6 @@ class Shared:
         exchange: Exchange,
         spool_bytes: int,
         keep: Keep = not_kept,
-        *,
         alone: bool = False,
         ended: Callable[[], None] = _nothing,
     ) -> None:

@@ -19,7 +19,7 @@ class Commit:
 
     __slots__ = ("_outcomes", "_then", "_waiting", "_why", "soon", "steps")
 
-    def __init__(self, steps: Sequence[Step], *, soon: bool = True) -> None:
+    def __init__(self, steps: Sequence[Step], soon: bool = True) -> None:
         self.steps: Final = steps
         self.soon: Final = soon
         self._outcomes: list[Outcome] | None = None
@@ -46,7 +46,7 @@ class Commit:
         return self._outcomes
 
     def __await__(self) -> Generator[Any, None, list[Outcome]]:
-        if not self.over:
+        if self._outcomes is None and self._why is None:
             waiting = asyncio.get_running_loop().create_future()
             self._waiting.append(waiting)
             yield from waiting

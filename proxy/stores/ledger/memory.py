@@ -57,7 +57,7 @@ class MemoryLedger:
             if outcome is Outcome.OK:
                 self._keep(step, before)
             outcomes.append(outcome)
-        taken = Commit(steps, soon=soon)
+        taken = Commit(steps, soon)
         taken.written(outcomes)
         return taken
 

@@ -107,7 +107,7 @@ class SqliteLedger:
 
     def submit(self, steps: Sequence[Step], *, soon: bool = True) -> Commit:
         """Hand a batch in; it is written with the next commit, whoever waits for it."""
-        commit = Commit(steps, soon=soon)
+        commit = Commit(steps, soon)
         self._waiting.append(commit)
         self._write()
         return commit
