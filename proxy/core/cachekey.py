@@ -5,6 +5,7 @@ is keyed, so that who reads the file cannot test guesses of what was asked.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import blake2b
@@ -32,9 +33,22 @@ BEGUN_MAX: Final = 256
 """Beginnings of keys that are remembered; a team's calls of one route have the same one."""
 
 
+_SMALL: Final = re.compile(rb"[eE]-0*(?:[2-9][0-9]{2}|[1-9][0-9]{3})")
+"""The exponent of a number so small that the decoder has fewer digits for it, or none."""
+
+_NORMAL: Final = 2.3e-308
+"""Numbers from here on have all their digits."""
+
+_NUL: Final = b"\\u0000"
+"""The only way to write the sign that the names of ours begin with."""
+
+
 def may_be_rounded(body: bytes) -> bool:
     """Whether there may be a number in it that the decoder rounds."""
-    return body.translate(_DIGITS).find(_LONG_NUMBER) >= 0
+    if body.translate(_DIGITS).find(_LONG_NUMBER) >= 0:
+        return True
+    # Looking for the two letters is a hundredth of looking for the rest.
+    return (body.find(b"e-") >= 0 or body.find(b"E-") >= 0) and _SMALL.search(body) is not None
 
 
 def canonical(body: bytes, tree: dict[str, Any] | None = None) -> bytes:
@@ -43,9 +57,12 @@ def canonical(body: bytes, tree: dict[str, Any] | None = None) -> bytes:
     body: strict JSON, as the judge let it pass.
     tree: what it was decoded to, where that is known and no number was rounded; it is used up.
     """
-    if tree is None:
-        exactly = may_be_rounded(body)
-        tree = json.loads(body, parse_int=_exact, parse_float=_exact) if exactly else orjson.loads(body)
+    may_have_our_names = body.find(_NUL) >= 0
+    if tree is None or may_have_our_names:
+        if may_have_our_names or may_be_rounded(body):
+            tree = json.loads(body, parse_int=_exact, parse_float=_exact, object_pairs_hook=_named)
+        else:
+            tree = orjson.loads(body)
     if not isinstance(tree, dict):
         raise ValueError("no JSON object")
     for name in INDIFFERENT:
@@ -54,9 +71,16 @@ def canonical(body: bytes, tree: dict[str, Any] | None = None) -> bytes:
 
 
 def _exact(text: str) -> Any:
-    """A number that survives the decoder as it is, or its digits under a name that no caller would give."""
-    short = len(text.lstrip("-").replace(".", "")) < 16
-    return orjson.loads(text) if short else {"\x00number": text}
+    """A number that survives the decoder as it is, or its digits under a name of ours."""
+    value = orjson.loads(text)
+    long = len(text.lstrip("-").replace(".", "")) >= 16
+    small = isinstance(value, float) and abs(value) < _NORMAL and text.lower().partition("e")[0].strip("-0.") != ""
+    return {"\x00number": text} if long or small else value
+
+
+def _named(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A caller's object; a name that could be taken for one of ours is told apart from it."""
+    return {f"\x00{name}" if name.startswith("\x00") else name: value for name, value in members}
 
 
 def key_of(

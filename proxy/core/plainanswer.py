@@ -80,7 +80,7 @@ class Reader:
     def plain(self, data: bytes) -> PlainAnswer | None:
         """The answer that these bytes are, all of them and nothing else; None where the parser has to look."""
         head, found, body = data.partition(b"\r\n\r\n")
-        if not found or len(head) > HEAD_MAX:
+        if not found or len(head) + 4 > HEAD_MAX:
             return None
         texts = head.split(b"\r\n")
         first = texts.pop(0)
@@ -147,4 +147,4 @@ def _is_plain(kind: str, value: str) -> bool:
         # Blanks behind the figure are the parser's.
         figure = value.lstrip(" \t")
         return 0 < len(figure) <= DIGITS_MAX and figure.isascii() and figure.isdigit()
-    return kind != "connection" or value.strip(" \t").lower() == "keep-alive"
+    return kind != "connection" or (value.isascii() and value.strip(" \t").lower() == "keep-alive")

@@ -75,7 +75,7 @@ STAGES: Final[tuple[tuple[str, Stage], ...]] = (
 
 _ORDER: Final = tuple(stage for _, stage in STAGES)
 
-_TOGETHER: Final = (decide.decide, relay.relay)
+_TOGETHER: Final = (decide.decide, admit.admit, relay.relay)
 """Stages that a request begins in the loop's next turn, so that those that came together go through each part together.
 
 What a part needs is in the processor's caches then, from one request to the next.

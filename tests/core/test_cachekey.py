@@ -170,6 +170,23 @@ def test_a_large_body_is_the_same_request_only_byte_for_byte():
     assert key_of(SECRET, **large) != key_of(SECRET, **{**large, "body": spaced})
 
 
+@pytest.mark.parametrize("number", ["12345678901234567", "1234567890.1234567", "1e-400"])
+@pytest.mark.parametrize("beside", ["", ',"b":99999999999999999999'])
+def test_nobody_can_write_what_stands_for_a_number(number, beside):
+    real = f'{{"a":{number}{beside}}}'.encode()
+    for name in ("\\u0000number", "\\u0000\\u0000number"):
+        forged = f'{{"a":{{"{name}":"{number}"}}{beside}}}'.encode()
+        assert canonical(forged) != canonical(real)
+        assert canonical(forged, judged(forged, Dialect.CHAT)[1]) == canonical(forged)
+
+
+@pytest.mark.parametrize(("one", "other"), [("1e-400", "0.0"), ("1e-400", "2e-400"), ("4.94e-324", "5e-324")])
+def test_numbers_too_small_for_the_decoder_are_told_apart(one, other):
+    bodies = [f'{{"a":{number}}}'.encode() for number in (one, other)]
+    assert canonical(bodies[0]) != canonical(bodies[1])
+    assert canonical(bodies[0], judged(bodies[0], Dialect.CHAT)[1]) == canonical(bodies[0])
+
+
 # fmt: off
 KEYS = [
     # what differs from GIVEN                                                               the key that files have

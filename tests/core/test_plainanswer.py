@@ -101,6 +101,7 @@ def test_a_connection_that_is_kept_open_is_nothing_special():
         answer(LENGTH, status=b"20 OK"),
         answer(LENGTH, status=b"2000 OK"),
         answer(LENGTH, b"X: " + b"a" * HEAD_MAX),
+        answer(LENGTH, "Connection: \u212aeep-alive".encode()),
         b"\r\n" + answer(LENGTH),
         b"",
     ],

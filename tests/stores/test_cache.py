@@ -326,6 +326,16 @@ async def test_entries_gather_before_they_are_written(tmp_path):
     await cache.close()
 
 
+async def test_what_gathered_is_written_whole(tmp_path):
+    cache = await SqliteCache.open(tmp_path / "c.db", 4 * MIB)
+    for number in range(127):
+        cache.put(an_entry(number))
+    cache._gathering._run()
+    await asyncio.wait([cache._writer])
+    assert (cache.stats.entries, cache._waiting, cache._gathering) == (127, {}, None)
+    await cache.close()
+
+
 async def test_what_is_put_again_and_again_takes_its_room_once(tmp_path):
     cache = await SqliteCache.open(tmp_path / "c.db", 64 * MIB)
     for _ in range(20):
@@ -345,15 +355,17 @@ def test_what_is_put_again_and_again_takes_its_room_in_memory_once():
 
 async def test_many_entries_go_out_in_statements_that_are_known_again(tmp_path):
     cache = await SqliteCache.open(tmp_path / "c.db", 4 * MIB)
+    statements = []
+    await cache._database.set_trace_callback(statements.append)
     for number in range(32 + 7):
         cache.put(an_entry(number))
     cache._gathering._run()
+    await asyncio.sleep(0)
+    cache.put(an_entry(39))
+    assert await cache.get(an_entry(38).key) == an_entry(38), "it is found while it waits"
     await asyncio.wait([cache._writer])
-    assert cache.stats.entries == 32
-    assert cache._gathering is not None, "the others follow with those that come"
-    assert await cache.get(an_entry(32).key) == an_entry(32)
-    await cache.written()
-    assert cache.stats.entries == 32 + 7
+    rows = [one.count("), (") + 1 for one in statements if one.startswith("INSERT")]
+    assert rows == [32, 8], "powers of two, with what came meanwhile where it makes one"
     await cache.close()
 
 

@@ -1,7 +1,7 @@
 """What every home of the cache promises: answers by key, within a bound, and never a fault that a caller could see.
 
 The cache may be deleted at any time. What cannot be read is a miss, what cannot be written is dropped; `faults` counts
-both. An entry comes back as it was put, or not at all.
+both. An entry comes back as it was put, or not at all, as long as the disk gives back what it took.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -274,15 +274,16 @@ class SqliteCache:
             self._writer = asyncio.get_running_loop().create_task(self._write_waiting())
 
     async def _write_waiting(self) -> None:
-        await self._write_batch()
-        while len(self._waiting) >= BATCH_MAX or self._waiting_bytes > self._bytes_max // BATCH_SHARE:
-            await self._write_batch()
+        """Write all that waits by now, and what became too much meanwhile; what came later gathers."""
+        due = len(self._waiting)
+        while due > 0 or len(self._waiting) >= BATCH_MAX or self._waiting_bytes > self._bytes_max // BATCH_SHARE:
+            due -= await self._write_batch()
         self._writer = None
         if self._waiting:
             self._write_soon()
 
-    async def _write_batch(self) -> None:
-        """Write what has waited longest, or drop it."""
+    async def _write_batch(self) -> int:
+        """Write what has waited longest, or drop it; how many they were."""
         batch: list[_Waiting] = []
         size, size_max = 0, self._bytes_max // BATCH_SHARE
         for one in islice(self._waiting.values(), _count_of(len(self._waiting))):
@@ -301,6 +302,7 @@ class SqliteCache:
                 if self._waiting.get(entry.key) is one:
                     del self._waiting[entry.key]
                     self._waiting_bytes -= size
+        return len(batch)
 
     async def _write(self, batch: Sequence[_Waiting], size: int) -> None:
         await self._write_touches()
