@@ -109,12 +109,15 @@ async def test_so_does_who_waited_in_vain_before(gateway):
     start, body, _ = IMAGES
     async with proxied(gateway.url, teams(CacheScope.SHARED, RULES["all calls"]), auth="keys") as front:
         gateway.set_fault("reset-before-head", times=1)
-        gateway.set_fault("slow", gate="head", times=2)
+        gateway.set_fault("slow", gate="first", times=1)
         calls = [asyncio.create_task(front.post(start, body, headers=key)) for key in (RED, BLUE, BLUE, BLUE)]
+        await gateway.wait_for_gate("first")
         await front.until(lambda: readers(front) == 4)
-        gateway.open_gate("head")
+        gateway.set_fault("slow", gate="second", times=1)
+        gateway.open_gate("first")
+        await gateway.wait_for_gate("second")
         await front.until(lambda: readers(front) == 3)
-        gateway.open_gate("head")
+        gateway.open_gate("second")
         replies = await asyncio.gather(*calls)
         begun = [id_of(reply) for reply in replies if reply.status == 200]
         assert sorted(reply.status for reply in replies) == [200] * 3 + [502]

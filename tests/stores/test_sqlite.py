@@ -21,6 +21,7 @@ from proxy.core.limits import Budget, drawn
 from proxy.core.operations import Operation
 from proxy.core.riders import Begin, Finish, Forget, Learned, Own, Promise, Shelf, Turn, TurnWritten
 from proxy.core.windows import Calendar, Per
+from proxy.stores.ledger import numbers
 from proxy.stores.ledger.commit import LedgerUnavailable
 from proxy.stores.ledger.numbers import FACTS_MAX
 from proxy.stores.ledger.opening import LOG_BYTES
@@ -371,15 +372,47 @@ async def test_a_disk_that_takes_no_more_admits_nothing_until_it_does(tmp_path, 
         ("UPDATE spent SET credits = 24", 1),
         ("DELETE FROM open_holds", 1),
         ("INSERT INTO open_holds VALUES ('a')", 1),
-        ("INSERT INTO entries (kind, hold, at_s) VALUES ('gift', 'c', 0.0)", 1),
+        ("INSERT INTO entries (kind, hold, at_s) VALUES ('gift', 'c', 0.0)", 2),  # nor does it say what it is about
+        ("UPDATE totals SET facts = 77", 3),  # a number for nothing, and what entries and the team's sum say is missing
+        ("UPDATE spent SET facts = 77", 2),
+        ("UPDATE turns SET facts = 77", 1),
+        ("DROP TRIGGER facts_keep; DELETE FROM facts", 4),
+        ("DROP TRIGGER entries_stay; UPDATE entries SET facts = NULL WHERE kind = 'hold'", 2),
+        ("DROP TRIGGER entries_stay; UPDATE entries SET facts = 2 WHERE kind = 'settle'", 1),
     ],
 )
 async def test_verify_finds_a_sum_that_does_not_add_up(tmp_path, change, found):
     home = await reopened(tmp_path / "ledger.db")
-    await home.apply([Hold("a", RED, 30, NOW_S), settle("a", 25), Hold("b", RED, 5, NOW_S)])
+    turn = Turn("t", BLUE, False, True, 0, NOW_S, "boot", 1.0)
+    await home.apply([Hold("a", RED, 30, NOW_S), settle("a", 25), Hold("b", RED, 5, NOW_S), turn])
     assert await home.verify() == []
-    await home._database.execute_fetchall(change)
-    assert len(await home.verify()) == found
+    await home._database.executescript(f"PRAGMA foreign_keys = OFF; {change}")
+    assert len(await home.verify()) == found, await home.verify()
+    await home.close()
+
+
+@pytest.mark.parametrize("change", ["UPDATE facts SET team = 'blue'", "DELETE FROM facts"])
+async def test_what_entries_are_about_is_never_changed(tmp_path, change):
+    home = await reopened(tmp_path / "ledger.db")
+    await home.apply([Hold("a", RED, 30, NOW_S)])
+    with pytest.raises(sqlite3.IntegrityError, match="never"):
+        await home._database.execute_fetchall(change)
+    await home.close()
+
+
+async def test_facts_with_two_numbers_keep_the_newest_and_the_next_number_is_free(tmp_path, monkeypatch):
+    monkeypatch.setattr(numbers, "FACTS_MAX", 2)
+    facts = [Facts("red", "k", "chat", model) for model in "abcade"]
+    path = tmp_path / "ledger.db"
+    home = await reopened(path)
+    for number, one in enumerate(facts[:4]):
+        await home.apply([Hold(f"h{number}", one, 1, NOW_S)])
+    await home.close()
+    home = await reopened(path)
+    assert home._facts.number(facts[0], []) == 4, "a had 1 before its number was forgotten"
+    for number, one in enumerate(facts[4:]):
+        assert await home.apply([Hold(f"i{number}", one, 1, NOW_S), settle(f"i{number}", 1)]) == [Outcome.OK] * 2
+    assert await home.verify() == []
     await home.close()
 
 

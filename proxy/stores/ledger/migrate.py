@@ -124,9 +124,14 @@ async def _copy(database: aiosqlite.Connection, copy: Path) -> None:
     begun = copy.with_name(f"{copy.name}.part")
     begun.unlink(missing_ok=True)
     os.close(os.open(begun, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    target = sqlite3.connect(begun, check_same_thread=False)
     try:
-        await database.backup(target)
-    finally:
-        target.close()
-    begun.replace(copy)
+        target = sqlite3.connect(begun, check_same_thread=False)
+        try:
+            await database.backup(target)
+        finally:
+            target.close()
+        begun.replace(copy)
+    except BaseException:
+        # What is half a copy would take the room that the program needs which goes on with the file.
+        begun.unlink(missing_ok=True)
+        raise

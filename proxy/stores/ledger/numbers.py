@@ -3,7 +3,7 @@
 A new number is written with the first row that has it. Nothing of it is ever removed, so entries can be read for ever.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from proxy.core.facts import Facts
@@ -33,10 +33,11 @@ class Places:
 class FactNumbers:
     """Facts by their numbers."""
 
-    def __init__(self, newest: Iterable[tuple[int, Facts]] = ()) -> None:
-        """newest: those with the highest numbers of a file."""
-        self._numbers: Final = {facts: number for number, facts in newest}
-        self._last = max(self._numbers.values(), default=0)
+    def __init__(self, newest: Sequence[tuple[int, Facts]] = ()) -> None:
+        """newest: those with the highest numbers of a file, from the highest on."""
+        # Of facts with several numbers it is the newest that is given again.
+        self._numbers: Final = {facts: number for number, facts in reversed(newest)}
+        self._last = newest[0][0] if newest else 0
 
     def number(self, facts: Facts, rows: list[Row]) -> int:
         """The number of facts; the row of a new one goes to `rows`."""

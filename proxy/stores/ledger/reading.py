@@ -26,7 +26,7 @@ from proxy.core.riders import (
 )
 from proxy.stores.ledger.numbers import FACTS_MAX
 from proxy.stores.ledger.rows import facts_of
-from proxy.stores.ledger.schema import FACT_NAMES
+from proxy.stores.ledger.schema import FACT_NAMES, FACTS
 from proxy.units import Credits
 
 Ask = Callable[..., Awaitable[Iterable[sqlite3.Row | tuple[Any, ...]]]]
@@ -86,6 +86,24 @@ REBUILT: Final = f"""
     {FACTS_OF_HELD}
     WHERE added.kind IN ('settle', 'resolve', 'adjust')
 """  # noqa: S608  (names of this file, no input)
+
+_NUMBERED: Final = ("entries", "totals", "spent", "turns")
+NO_FACTS: Final = " UNION ALL ".join(
+    f"SELECT '{table}', count(*) FROM {table} WHERE facts NOT IN (SELECT id FROM facts)"  # noqa: S608
+    for table in _NUMBERED
+)
+"""Rows whose number stands for nothing: a sum would leave them out on both of its sides."""
+
+MISSING: Final = "SELECT count(*) FROM entries WHERE facts IS NULL AND kind NOT IN ('void', 'expire')"
+CHANGED: Final = f"""
+    SELECT added.hold FROM entries AS added
+    JOIN entries AS held ON held.hold = added.hold AND held.kind IN ('hold', 'adjust') AND held.facts <> added.facts
+    JOIN facts AS one ON one.id = held.facts JOIN facts AS other ON other.id = added.facts
+    WHERE added.kind IN ('settle', 'resolve')
+    AND ({", ".join(f"one.{name}" for name in FACTS)}) <> ({", ".join(f"other.{name}" for name in FACTS)})
+    ORDER BY added.id
+"""  # noqa: S608  (names of this file, no input)
+"""Holds whose settlement is about something else than they are."""
 
 _ENDED: Final = f"""
     SELECT held.at_s, {FACT_NAMES}, held.credits, ended.kind, ended.credits, ended.uncertain,

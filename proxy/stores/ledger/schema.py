@@ -27,6 +27,8 @@ FORGOTTEN_AT_ONCE: Final = 500
 
 FACTS_TABLE: Final = f"""
     CREATE TABLE facts (id INTEGER PRIMARY KEY, {", ".join(f"{name} TEXT NOT NULL" for name in FACTS)}) STRICT;
+    CREATE TRIGGER facts_stay BEFORE UPDATE ON facts BEGIN SELECT RAISE (ABORT, 'facts are never changed'); END;
+    CREATE TRIGGER facts_keep BEFORE DELETE ON facts BEGIN SELECT RAISE (ABORT, 'facts are never removed'); END;
 """
 """The same facts may have several numbers (`numbers.py`), so sums by number are summed up where they are read."""
 

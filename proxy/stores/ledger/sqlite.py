@@ -363,6 +363,18 @@ class SqliteLedger:
             problems = [said for (said,) in await self._all("PRAGMA integrity_check") if said != "ok"]
         finally:
             await self._all(UNCHECKED)
+        problems += [
+            f"{count} rows of {table} have a number for what they are about that stands for nothing"
+            for table, count in await self._all(reading.NO_FACTS)
+            if count
+        ]
+        ((missing,),) = await self._all(reading.MISSING)
+        if missing:
+            problems.append(f"{missing} entries do not say what they are about")
+        problems += [
+            f"the settlement of {hold} is about something else than its hold"
+            for (hold,) in await self._all(reading.CHANGED)
+        ]
         wanted: dict[Dimensions, tuple[int, int]] = {}
         for place, *names, spent, calls, at_s in await self._all(reading.REBUILT):
             if place != quarter(at_s):
