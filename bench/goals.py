@@ -84,7 +84,8 @@ GOALS: Final[tuple[Goal, ...]] = (
         "requests per CPU second against the aiohttp relay, 32 callers", "x", 0.5, 1.0, more=True,
         value=_ratio(_cpu("aiohttp relay"), _cpu(OURS)),
         limits="Our own Python, and flat: admission, the answer's way back, log line and metrics, the end of the "
-        "exchange, the ledger's rows, judging the body, no function above 3 %. The thread that commits takes an eighth.",
+        "exchange, the ledger's rows, judging the body, no function above 3 %. The thread that commits takes "
+        "an eighth.",
     ),
     Goal(
         "the same, with each answer put into the cache", "x", 0.5, 1.0, more=True,
