@@ -21,10 +21,20 @@ def chatbot_of(model: str | None) -> str | None:
     """The chatbot's id in a model name, None for a model. Raises ProxyError for an id that is no number."""
     if model is None or not model.startswith(PREFIX):
         return None
-    identifier = model.removeprefix(PREFIX)
-    if not (identifier.isascii() and identifier.isdigit() and len(identifier) <= 18):
-        # It becomes part of a path, so nothing else may stand there.
-        raise ProxyError("bad_request", "The model chatbot:ID names a chatbot by its number, such as chatbot:7.")
+    return checked(model.removeprefix(PREFIX))
+
+
+def checked(identifier: str) -> str:
+    """A chatbot's id, which is a whole number. Raises ProxyError for any other spelling.
+
+    The gateway may read `07` or `+7` as 7, but limits and prices would take it for another chatbot.
+    """
+    if not (identifier.isascii() and identifier.isdigit() and len(identifier) <= 18) or identifier != str(
+        int(identifier)
+    ):
+        raise ProxyError(
+            "bad_request", "A chatbot is named by its number as it is written in the gateway, such as 7 or chatbot:7."
+        )
     return identifier
 
 

@@ -136,7 +136,7 @@ def terms(what: Asked, price: Price, estimate: Estimate = Estimate.BYTES) -> tup
         return (counted(what, price),)
     input_tokens, dearest, output_tokens, dear = _tokens(what, price, estimate)
     read = Term("input tokens", input_tokens, dearest, MILLION, share_up(dearest, input_tokens, MILLION))
-    if what.unit is _SPEECH:
+    if what.unit is _SPEECH and not output_tokens:
         return (read,)
     return (read, Term("output tokens", output_tokens, dear, MILLION, share_up(dear, output_tokens, MILLION)))
 
@@ -145,7 +145,9 @@ def _tokens(what: Asked, price: Price, estimate: Estimate) -> tuple[int, Credits
     """The most tokens that go in and their dearest price, and the most that come out and their price."""
     written = price.cache_write_per_million
     dearest = price.input_per_million if written is None else max(price.input_per_million, written)
-    output_tokens = 0 if what.unit is _SPEECH else what.output_tokens(price)
+    # Of speech the gateway tells output tokens, too, and they cost what the price says, which is mostly nothing.
+    silent = what.unit is _SPEECH and not price.output_per_million
+    output_tokens = 0 if silent else what.output_tokens(price)
     return what.input_tokens(price, estimate), dearest, output_tokens, price.output_per_million
 
 

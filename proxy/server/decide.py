@@ -6,6 +6,7 @@ from urllib.parse import unquote
 from aiohttp import web
 
 from proxy.config.settings import Auth
+from proxy.core import chatbot
 from proxy.core.holds import OpenHold, open_hold
 from proxy.core.limits import drawn
 from proxy.core.prices import FLAT, FREE
@@ -41,7 +42,7 @@ def _check_permission(call: Call) -> None:
     assert call.team is not None
     team, values = call.team, call.match.values
     if call.match.route.name == "chatbot":
-        if not team.may_use_chatbot(values["id"]):
+        if not team.may_use_chatbot(chatbot.checked(values["id"])):
             raise ProxyError("chatbot_not_allowed", f"The team {team.name} may not use this chatbot.")
     elif call.model is not None and not team.may_use_model(call.model):
         raise ProxyError("model_not_allowed", f"The team {team.name} may not use the model {call.model[:200]}.")
@@ -117,6 +118,14 @@ def _hold_id(call: Call, parts: Parts) -> str:
     return parts.new_id() if call.named else call.id
 
 
+def _priced_as(call: Call) -> str:
+    """What a price would have to be for, as a policy names it."""
+    assert call.match is not None
+    if call.match.route.name == "chatbot":
+        return f"chatbots: {call.match.values['id']}"
+    return (call.model or "this call")[:200]
+
+
 def _unpriced(call: Call) -> Credits:
     """What a call without a price holds: what the policy says, nothing where no budget counts it."""
     if call.policy.unpriced_hold is not None:
@@ -125,7 +134,7 @@ def _unpriced(call: Call) -> Credits:
     if counting:
         raise ProxyError(
             "unpriced_model",
-            f"There is no price for {(call.model or 'this call')[:200]}, and the budget {counting[0].name} counts it. "
+            f"There is no price for {_priced_as(call)}, and the budget {counting[0].name} counts it. "
             "Whoever keeps the policies can add a price.",
         )
     return Credits(0)

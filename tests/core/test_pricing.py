@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from proxy.core.answers import Family
 from proxy.core.charges import Figures
 from proxy.core.prices import FLAT, Price
-from proxy.core.pricing import metered, paid_input, token_credits
+from proxy.core.pricing import Asked, Unit, at_most, ceiling, metered, paid_input, token_credits
 from proxy.core.usage import Usage
 from proxy.units import CREDIT
 
@@ -23,6 +23,13 @@ def test_a_price_is_the_exact_fraction_rounded_up_per_kind(input_tokens, output_
     price = Price(input_price, output_price)
     exact = [Fraction(input_tokens * input_price, 10**6), Fraction(output_tokens * output_price, 10**6)]
     assert token_credits(input_tokens, output_tokens, price) == sum(ceil(part) for part in exact)
+
+
+def test_speech_with_a_price_for_output_holds_what_it_may_say():
+    asked_for, price = Asked(Unit.SPEECH, text_bytes=4000), Price(250, 1000, output_tokens_max=7000)
+    assert at_most(asked_for, price) == (2000 * 250 // 10**6 + 1 + 7, 9000)
+    assert ceiling(asked_for, price) == at_most(asked_for, price)[0]
+    assert at_most(asked_for, Price(250, 0)) == (1, 2000), "and nothing where output has no price"
 
 
 def test_one_speech_token_costs_ten_units():

@@ -327,6 +327,18 @@ async def test_what_a_team_may_not_use_is_refused_before_anything_is_held(gatewa
         assert all(name.startswith("gpt-") and not name.endswith("-mini") for name in listed)
 
 
+@pytest.mark.parametrize("spelled", ["07", "007", "+7", "%207", "0_7", "%D9%A7", "7%20", "-7", "7.0", "bot"])
+async def test_a_chatbot_has_one_name_so_that_no_limit_takes_it_for_another(gateway, spelled):
+    async with proxied(gateway.url) as front:
+        reply = await front.post(f"/v1/chatbots/{spelled}/chat/completions", {"messages": CHAT["messages"]})
+        assert (reply.status, reply.error["reason"]) == (400, "bad_request")
+        if "%" not in spelled:
+            reply = await front.post("/v1/chat/completions", {**CHAT, "model": f"chatbot:{spelled}"})
+            assert (reply.status, reply.error["reason"]) == (400, "bad_request")
+        assert len(gateway.journal) == 0
+        assert front.entries == []
+
+
 async def test_an_alias_is_the_model_it_stands_for(gateway):
     from dataclasses import replace
 
