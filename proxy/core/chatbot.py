@@ -4,6 +4,7 @@ The gateway's chatbots take messages of plain text and nothing else, so what a c
 cannot be said in text is refused.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from proxy.core.body import Facts
 from proxy.errors import ProxyError
 
 PREFIX: Final = "chatbot:"
+_NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,17}")
 _ROLES: Final[Mapping[str, str]] = {"developer": "system"}
 _TEXT_PARTS: Final = frozenset({"text", "input_text"})
 
@@ -29,9 +31,7 @@ def checked(identifier: str) -> str:
 
     The gateway may read `07` or `+7` as 7, but limits and prices would take it for another chatbot.
     """
-    if not (identifier.isascii() and identifier.isdigit() and len(identifier) <= 18) or identifier != str(
-        int(identifier)
-    ):
+    if _NUMBER.fullmatch(identifier) is None:
         raise ProxyError(
             "bad_request", "A chatbot is named by its number as it is written in the gateway, such as 7 or chatbot:7."
         )

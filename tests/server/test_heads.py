@@ -2,6 +2,8 @@
 
 import pytest
 
+from proxy.config.secret import Secret
+from proxy.server.normalise import KINDS_MAX
 from tests.proxies import CHAT
 from tests.raw import Raw, request
 
@@ -57,3 +59,14 @@ async def test_what_is_remembered_is_bounded(front):
     for number in range(limit + 5):
         await front.get("/-/health", headers={"traceparent": str(number)})
     assert len(heads(front)) == limit
+
+
+async def test_lines_for_keys_that_were_replaced_do_not_pile_up(front):
+    raw = await Raw.open(front.address)
+    for number in range(2 * KINDS_MAX):
+        front.running.parts.state.gateway_key = Secret(f"sk-replaced-{number}")
+        await raw.send(request("GET", "/v1/credits"))
+        await raw.reply()
+    raw.close()
+    (known,) = front.running.parts.heads._known.values()
+    assert 0 < len(known.up) <= KINDS_MAX

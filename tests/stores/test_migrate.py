@@ -163,4 +163,5 @@ async def test_a_copy_that_cannot_be_made_stops_the_migration(old):
     copy_of(old, 1).mkdir()
     with pytest.raises(CannotOpen, match="it is as it was"):
         await opened(old)
+    assert not list(old.parent.glob("*.part")), "half a copy would take room that somebody needs"
     assert asked(old, "PRAGMA user_version") == [(1,)]
